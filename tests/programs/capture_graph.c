@@ -1,0 +1,45 @@
+/*
+ * Allocations under stream capture become part of a graph: no memory until the launch, again at
+ * each launch. One is freed in the graph, one after each launch.
+ *
+ * Expected: `captured_allocs 2`, `captured_frees 1`, three launches. The driver's `graph` ledger
+ * has two allocations for each launch; the pool has only the one made outside the capture.
+ */
+#include "tally.h"
+
+#define LAUNCHES 3
+
+int main(void) {
+  CUstream stream;
+  CUgraph graph;
+  CUgraphExec exec;
+  CUdeviceptr kept, inside, outside;
+  start_driver();
+  MUST(cuStreamCreate(&stream, 0));
+  MUST(cuMemAllocAsync(&outside, 777, stream));
+  did_alloc(ASYNC_POOL, 777);
+  MUST(cuStreamBeginCapture_v2(stream, 0));
+  MUST(cuMemAllocAsync(&kept, 4000, stream));
+  MUST(cuMemAllocAsync(&inside, 5000, stream));
+  MUST(cuMemsetD8Async(kept, 0, 4000, stream));
+  MUST(cuMemFreeAsync(inside, stream));
+  MUST(cuStreamEndCapture(stream, &graph));
+  MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  for (int i = 0; i < LAUNCHES; i++) {
+    MUST(cuGraphLaunch(exec, stream));
+    did_alloc(GRAPH, 4000);
+    did_alloc(GRAPH, 5000);
+    did_free(GRAPH, 5000);
+    if (i == LAUNCHES - 1) break;
+    if (i % 2) MUST(cuMemFree_v2(kept));
+    else MUST(cuMemFreeAsync(kept, stream));
+    did_free(GRAPH, 4000);
+  }
+  MUST(cuStreamSynchronize(stream));
+  MUST(cuGraphExecDestroy(exec));
+  MUST(cuGraphDestroy(graph));
+  MUST(cuDeviceGraphMemTrim(0));
+  puts("captured_allocs 2\ncaptured_frees 1\nlaunches 3");
+  print_tally("", false);
+  return 0;
+}
