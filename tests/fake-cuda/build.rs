@@ -34,15 +34,7 @@ impl Compiler {
         let mut map = OsString::from("-ffile-prefix-map=");
         map.push(&self.root);
         map.push("=fake-cuda");
-        command.args([
-            "-std=gnu11",
-            "-O2",
-            "-g",
-            "-fPIC",
-            "-pthread",
-            "-Wall",
-            "-Wextra",
-        ]);
+        command.args(["-std=gnu11", "-O2", "-g", "-fPIC", "-pthread", "-Wall", "-Wextra"]);
         command.arg(map).arg("-I").arg(self.root.join("include"));
         command.arg("-I").arg(self.root.join("driver"));
         command
@@ -64,9 +56,7 @@ impl Compiler {
 fn main() -> Outcome {
     let compiler = Compiler {
         program: env::var_os("CC").unwrap_or_else(|| "cc".into()),
-        root: env::var_os("CARGO_MANIFEST_DIR")
-            .ok_or("no manifest directory")?
-            .into(),
+        root: env::var_os("CARGO_MANIFEST_DIR").ok_or("no manifest directory")?.into(),
         out: env::var_os("OUT_DIR").ok_or("no output directory")?.into(),
     };
     for folder in ["driver", "runtime", "nvml", "demo", "include", "build.rs"] {
@@ -86,10 +76,7 @@ fn main() -> Outcome {
 fn driver(compiler: &Compiler) -> Outcome {
     let table = fs::read_to_string(compiler.root.join("driver/table.inc"))?;
     let symbols: Vec<_> = table.lines().filter_map(symbol_of).collect();
-    let script = format!(
-        "{{ global: {}; fakeCuda*; local: *; }};",
-        symbols.join("; ")
-    );
+    let script = format!("{{ global: {}; fakeCuda*; local: *; }};", symbols.join("; "));
     compiler.shared("driver", "libcuda.so.1", &script, &[])
 }
 
@@ -113,12 +100,7 @@ fn runtimes(compiler: &Compiler) -> Outcome {
 fn static_runtime(compiler: &Compiler) -> Outcome {
     let object = compiler.out.join("cudart_static.o");
     let archive = compiler.out.join("libcudart_static.a");
-    let arguments = [
-        "-DCUDART_MAJOR=13",
-        "-fvisibility=hidden",
-        "-r",
-        "-nostdlib",
-    ];
+    let arguments = ["-DCUDART_MAJOR=13", "-fvisibility=hidden", "-r", "-nostdlib"];
     compiler.build("runtime", "cudart_static.o", &arguments)?;
     if archive.exists() {
         fs::remove_file(&archive)?;
@@ -130,14 +112,8 @@ fn static_runtime(compiler: &Compiler) -> Outcome {
 
 fn demo(compiler: &Compiler) -> Outcome {
     let archive = compiler.out.join("libcudart_static.a");
-    let archive = archive
-        .to_str()
-        .ok_or("the output directory is not UTF-8")?;
-    compiler.build(
-        "demo",
-        "gmmtrace-demo-service",
-        &["-rdynamic", archive, "-ldl"],
-    )
+    let archive = archive.to_str().ok_or("the output directory is not UTF-8")?;
+    compiler.build("demo", "gmmtrace-demo-service", &["-rdynamic", archive, "-ldl"])
 }
 
 fn c_files(folder: &Path) -> io::Result<Vec<PathBuf>> {

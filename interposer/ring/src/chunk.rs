@@ -82,7 +82,9 @@ impl Chunk {
     pub unsafe fn payload<'a>(&self, at: usize) -> &'a mut [u8] {
         let at = if at > PAYLOAD { PAYLOAD } else { at };
         // SAFETY: `at` lies within the slot; the caller promises exclusive use.
-        unsafe { core::slice::from_raw_parts_mut(self.address.add(CHUNK_HEADER + at), PAYLOAD - at) }
+        unsafe {
+            core::slice::from_raw_parts_mut(self.address.add(CHUNK_HEADER + at), PAYLOAD - at)
+        }
     }
 
     /// Publishes the first `length` bytes of the payload.

@@ -76,8 +76,7 @@ impl Dictionary {
             taken: now,
         });
         chunk.commit(PAYLOAD);
-        let swap =
-            self.current.compare_exchange(full, fresh, Ordering::AcqRel, Ordering::Acquire);
+        let swap = self.current.compare_exchange(full, fresh, Ordering::AcqRel, Ordering::Acquire);
         match swap {
             Ok(_) => {
                 self.tail.store(0, Ordering::Relaxed);

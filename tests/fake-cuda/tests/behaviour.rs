@@ -28,14 +28,7 @@ fn cc() -> Command {
 fn build(source: &str, name: &str, link: &[&str]) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let status = cc()
-        .args([
-            "-std=gnu11",
-            "-O1",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-unused-function",
-        ])
+        .args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"])
         .arg("-I")
         .arg(&paths().include)
         .arg("-I")
@@ -103,16 +96,9 @@ fn a_program_carries_the_static_runtime_without_exporting_it() {
     let link = ["-DSTATIC_RUNTIME", "-rdynamic", "-l:libcudart_static.a"];
     let program = build("runtime", "runtime-static", &link);
     passes(&program, &[]);
-    let names = Command::new("nm")
-        .arg("-D")
-        .arg(&program)
-        .output()
-        .expect("nm runs");
+    let names = Command::new("nm").arg("-D").arg(&program).output().expect("nm runs");
     let names = String::from_utf8_lossy(&names.stdout).into_owned();
-    assert!(
-        names.contains("main") && !names.contains("cudaMalloc"),
-        "{names}"
-    );
+    assert!(names.contains("main") && !names.contains("cudaMalloc"), "{names}");
 }
 
 #[test]
@@ -122,15 +108,8 @@ fn a_runtime_without_a_driver_answers_insufficient_driver() {
     std::fs::create_dir_all(&alone).expect("a folder");
     std::fs::copy(runtime, alone.join("libcudart.so.13")).expect("a copy");
     let program = build("absent", "absent", &["-l:libcudart.so.13"]);
-    let output = Command::new(program)
-        .env("LD_LIBRARY_PATH", &alone)
-        .output()
-        .expect("it runs");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let output = Command::new(program).env("LD_LIBRARY_PATH", &alone).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -156,10 +135,7 @@ fn the_demo_service_leaks_one_buffer_for_every_request() {
         "{said}"
     );
     let truth = std::fs::read_to_string(truth).expect("the truth");
-    assert!(
-        truth.contains("device.live_count 160\ndevice.live_bytes 125829120\n"),
-        "{truth}"
-    );
+    assert!(truth.contains("device.live_count 160\ndevice.live_bytes 125829120\n"), "{truth}");
     assert!(truth.contains("device.failed_allocs 3\n"), "{truth}");
     assert!(truth.contains("async_pool.live_count 0\n"), "{truth}");
 }
@@ -173,15 +149,7 @@ fn the_sources_are_free_of_warnings() {
                 continue;
             }
             let status = cc()
-                .args([
-                    "-std=gnu11",
-                    "-O2",
-                    "-fPIC",
-                    "-Wall",
-                    "-Wextra",
-                    "-Werror",
-                    "-c",
-                ])
+                .args(["-std=gnu11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", "-c"])
                 .args(["-o", "/dev/null", "-I"])
                 .arg(root().join("include"))
                 .arg(&file)

@@ -1,0 +1,149 @@
+//! A log as it lies on the disk: header, chunk headers, definitions, and what is wrong with it.
+//!
+//! Nothing is mapped: a log may be written to, cut off or replaced while it is read, and `pread`
+//! turns all of that into data. Events are not touched here; `order` decodes them.
+
+mod alive;
+mod dictionary;
+mod find;
+mod process;
+mod salvage;
+mod scan;
+mod timeline;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use gmmtrace_format::header::Item;
+use gmmtrace_format::layout::{CHUNK_SIZE, COUNTERS, Counter, file};
+use gmmtrace_format::{FileHeader, Shapes};
+
+use crate::Error;
+
+pub use alive::WriterState;
+pub use dictionary::{Api, Dictionary, GpuFacts, Lookup, Module, Site};
+pub use find::logs;
+pub use process::Process;
+pub use salvage::Salvage;
+pub use scan::{ChunkRef, Slots};
+pub use timeline::Timeline;
+
+/// An opened log.
+pub struct Log {
+    /// Where it was found.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub file: File,
+    /// Length in bytes when it was opened.
+    pub size: u64,
+    /// What the header says about the process.
+    pub process: Process,
+    /// Whether it is still being written.
+    pub state: WriterState,
+    /// The header's counters.
+    pub counters: Counters,
+    /// Ticks to nanoseconds.
+    pub timeline: Timeline,
+    /// Shapes of its event kinds.
+    pub shapes: Shapes,
+    /// Its chunks of events.
+    pub slots: Slots,
+    /// What the ids in events mean.
+    pub dictionary: Dictionary,
+    /// What was found to be damaged so far; `order` adds what it meets.
+    pub salvage: Vec<Salvage>,
+}
+
+/// The header's counters.
+#[derive(Clone, Copy, Debug)]
+pub struct Counters(pub [u64; COUNTERS]);
+
+impl Counters {
+    /// One counter's value.
+    #[must_use]
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0.get(counter as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether something that changes a live figure may be missing.
+    #[must_use]
+    pub fn lost_live(&self) -> bool {
+        const CAUSES: [Counter; 5] = [
+            Counter::LostLive,
+            Counter::LostOther,
+            Counter::Reentered,
+            Counter::UnregisteredThreads,
+            Counter::OtherDriver,
+        ];
+        CAUSES.iter().any(|&cause| self.get(cause) > 0)
+    }
+}
+
+impl Log {
+    /// Opens a log and reads everything but its events.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or not as a log of a version this crate knows.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let told = |source| Error::path("read", path, source);
+        let opened = File::open(path).map_err(told)?;
+        let size = opened.metadata().map_err(told)?.len();
+        if size == 0 {
+            return Err(Error::Empty(path.to_path_buf()));
+        }
+        let mut salvage = Vec::new();
+        let head = read_head(&opened, size, &mut salvage).map_err(told)?;
+        let header = FileHeader::parse(&head)
+            .map_err(|error| Error::NotReadable(path.to_path_buf(), error))?;
+        let state = alive::state(&header);
+        let slots = scan::scan(&opened, size, &mut salvage).map_err(told)?;
+        // Definitions after the events' lengths: an event's definition is written before it.
+        let dictionary = dictionary::read(&opened, &slots, state, &mut salvage).map_err(told)?;
+        let mut shapes = Shapes::default();
+        if let Some(Err(error)) = header.item(Item::Kinds).map(|kinds| shapes.declare(kinds)) {
+            salvage.push(Salvage::Kinds { error });
+        }
+        Ok(Self {
+            process: Process::read(&header),
+            counters: Counters(header.counters),
+            timeline: Timeline::new(&header, &slots),
+            path: path.to_path_buf(),
+            file: opened,
+            size,
+            state,
+            shapes,
+            slots,
+            dictionary,
+            salvage,
+        })
+    }
+}
+
+/// The header's slot. A file that ends inside it is read as if zeros followed, as long as the
+/// fixed fields are there.
+fn read_head(opened: &File, size: u64, salvage: &mut Vec<Salvage>) -> io::Result<Vec<u8>> {
+    let mut head = vec![0; CHUNK_SIZE];
+    let length = read_up_to(opened, &mut head, 0)?;
+    if length < file::COUNTERS {
+        head.truncate(length);
+    } else if length < CHUNK_SIZE {
+        salvage.push(Salvage::HeaderCut { length: size });
+    }
+    Ok(head)
+}
+
+/// Reads until `bytes` is full or the file ends.
+pub(crate) fn read_up_to(opened: &File, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut length = 0;
+    while let Some(rest) = bytes.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match opened.read_at(rest, at + length as u64) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}

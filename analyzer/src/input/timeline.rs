@@ -1,0 +1,66 @@
+//! From ticks to nanoseconds: a straight line through two anchors, time zero where the log began.
+
+use gmmtrace_format::FileHeader;
+use gmmtrace_format::header::Anchor;
+use gmmtrace_format::layout::Clock;
+
+use super::Slots;
+use crate::units::{Nanos, Ticks};
+
+/// The log's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeline {
+    zero: u64,
+    /// Nanoseconds that `ticks` ticks take.
+    nanos: u64,
+    ticks: u64,
+    /// Whether two anchors far enough apart were found.
+    pub calibrated: bool,
+}
+
+impl Timeline {
+    pub(super) fn new(header: &FileHeader<'_>, slots: &Slots) -> Self {
+        let zero = header.start.ticks;
+        if header.clock == Clock::Monotonic {
+            return Self { zero, nanos: 1, ticks: 1, calibrated: true };
+        }
+        let known = [
+            Some(header.load),
+            Some(header.start),
+            header.last,
+            slots.first_taken,
+            slots.last_taken,
+        ];
+        let usable = || known.iter().flatten().filter(|anchor| anchor.ticks != 0);
+        let first = usable().min_by_key(|anchor| anchor.ticks);
+        let last = usable().max_by_key(|anchor| anchor.ticks);
+        match first.zip(last).and_then(|(first, last)| slope(first, last)) {
+            Some((nanos, ticks)) => Self { zero, nanos, ticks, calibrated: true },
+            None => Self { zero, nanos: 1, ticks: 1, calibrated: false },
+        }
+    }
+
+    /// When a stamp was, from time zero on.
+    #[must_use]
+    pub fn at(&self, stamp: Ticks) -> Nanos {
+        let ticks = i128::from(stamp.0) - i128::from(self.zero);
+        Nanos(self.scale(ticks))
+    }
+
+    /// How long a number of ticks is.
+    #[must_use]
+    pub fn length(&self, ticks: Ticks) -> Nanos {
+        Nanos(self.scale(i128::from(ticks.0)))
+    }
+
+    fn scale(&self, ticks: i128) -> i64 {
+        let nanos = ticks * i128::from(self.nanos) / i128::from(self.ticks.max(1));
+        i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+fn slope(first: &Anchor, last: &Anchor) -> Option<(u64, u64)> {
+    let ticks = last.ticks.checked_sub(first.ticks)?;
+    let nanos = last.monotonic_ns.checked_sub(first.monotonic_ns)?;
+    (ticks > 0 && nanos > 0).then_some((nanos, ticks))
+}

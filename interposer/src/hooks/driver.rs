@@ -1,0 +1,331 @@
+//! Driver rows: where memory is accounted.
+#![allow(non_camel_case_types, reason = "rows are named after their symbols")]
+#![allow(clippy::too_many_arguments, reason = "the signatures are CUDA's")]
+
+use core::ffi::{c_int, c_uint, c_void};
+use core::ptr::addr_of;
+
+use cudarc::driver::sys;
+use gmmtrace_format::kind::{Kind, copy};
+
+use super::{out_int, out_word};
+use crate::lookup::{self, NOT_INITIALIZED};
+use crate::record;
+use crate::stub::{Origin, stub};
+use crate::table::{DRIVER_BASE, Row};
+
+type Pointer = u64;
+type Handle = *mut c_void;
+type Stream = *mut c_void;
+
+/// Declares the rows. Each: symbol, arguments, kind of its event, the argument that the
+/// in-flight slot shows, the operands (`ok`: the call succeeded), and what else to note.
+macro_rules! rows {
+    (
+        $($name:ident ($($a:ident: $t:ty),*) $kind:ident, $argument:expr, |$ok:ident| $operands:expr $(, then $then:expr)?;)*
+        @watched
+        $($watched:ident ($($wa:ident: $wt:ty),*) $note:expr;)*
+    ) => {
+        #[repr(u16)]
+        enum Index { $($name,)* $($watched),* }
+
+        /// Every driver row.
+        pub static ROWS: &[Row] = &[$(Row {
+            name: match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            },
+            stub: $name,
+            slots: &[],
+        },)* $(Row {
+            name: match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($watched), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            },
+            stub: $watched,
+            slots: &[],
+        }),*];
+
+        // Watched rows tell the thread's context; they make an event only when it changes.
+        $(
+            stub!(#[unsafe(no_mangle)] $watched, $watched::body, 0, [], ($($wa)*));
+
+            mod $watched {
+                use super::*;
+
+                pub unsafe extern "C" fn body($($wa: $wt,)* origin: Origin) -> u32 {
+                    let real = lookup::driver_real(Index::$watched as usize, origin);
+                    if real == 0 {
+                        return NOT_INITIALIZED;
+                    }
+                    // SAFETY: the real function's address; the signature is this row's.
+                    let real = unsafe {
+                        core::mem::transmute::<usize, unsafe extern "C" fn($($wt),*) -> u32>(real)
+                    };
+                    // SAFETY: the caller's own arguments, once.
+                    let status = unsafe { real($($wa),*) };
+                    if status == 0 {
+                        // SAFETY: out-parameters are read only after success.
+                        unsafe { $note };
+                    }
+                    status
+                }
+            }
+        )*
+
+        $(
+            stub!(#[unsafe(no_mangle)] $name, $name::body, 0, [], ($($a)*));
+
+            mod $name {
+                use super::*;
+
+                #[allow(unused_unsafe, reason = "operands without out-parameters need none")]
+                pub unsafe extern "C" fn body($($a: $t,)* origin: Origin) -> u32 {
+                    const INDEX: usize = Index::$name as usize;
+                    const API: u16 = DRIVER_BASE + INDEX as u16;
+                    let real = lookup::driver_real(INDEX, origin);
+                    if real == 0 {
+                        return NOT_INITIALIZED;
+                    }
+                    // SAFETY: the real function's address; the signature is this row's.
+                    let real = unsafe {
+                        core::mem::transmute::<usize, unsafe extern "C" fn($($t),*) -> u32>(real)
+                    };
+                    let open = record::begin(API, $argument, Kind::$kind);
+                    // SAFETY: the caller's own arguments, once.
+                    let status = unsafe { real($($a),*) };
+                    let $ok = status == 0;
+                    // SAFETY: out-parameters are read only after success.
+                    let operands = unsafe { $operands };
+                    record::end(open, API, origin, Kind::$kind, status, operands);
+                    $(if $ok {
+                        // SAFETY: out-parameters are read only after success.
+                        unsafe { $then };
+                    })?
+                    status
+                }
+            }
+        )*
+    };
+}
+
+const A: u64 = copy::ASYNCHRONOUS;
+const HTOD: u64 = copy::HOST_TO_DEVICE;
+const DTOH: u64 = copy::DEVICE_TO_HOST;
+const DTOD: u64 = copy::DEVICE_TO_DEVICE;
+
+/// Direction of a copy from the memory types of its sides: 1 host, 2 device, 3 array, 4 unified.
+fn direction(from: u32, to: u32) -> u64 {
+    match (from, to) {
+        (1, 2) => copy::HOST_TO_DEVICE,
+        (2, 1) => copy::DEVICE_TO_HOST,
+        (1, 3) => copy::HOST_TO_ARRAY,
+        (3, 1) => copy::ARRAY_TO_HOST,
+        (3, 3) => copy::ARRAY_TO_ARRAY,
+        (3, 2) => copy::ARRAY_TO_DEVICE,
+        (2, 3) => copy::DEVICE_TO_ARRAY,
+        (2, 2) => copy::DEVICE_TO_DEVICE,
+        (1, 1) => copy::HOST_TO_HOST,
+        _ => copy::UNIFIED,
+    }
+}
+
+fn side(kind: u32, host: u64, device: u64, array: u64) -> u64 {
+    match kind {
+        1 => host,
+        3 => array,
+        _ => device,
+    }
+}
+
+/// Operands of a copy from its descriptor. Enums are read as numbers, because a newer driver's
+/// header may have values that this one's lacks.
+macro_rules! described {
+    ($d:expr, $t:ty, $asynchronous:expr, $stream:expr, $bytes:expr) => {{
+        let d: *const $t = $d.cast();
+        if d.is_null() {
+            [$asynchronous, 0, 0, 0, $stream]
+        } else {
+            // SAFETY: the driver has just read the same descriptor.
+            unsafe {
+                let from = addr_of!((*d).srcMemoryType).cast::<u32>().read_unaligned();
+                let to = addr_of!((*d).dstMemoryType).cast::<u32>().read_unaligned();
+                let mode = direction(from, to) | $asynchronous;
+                let target = side(to, (*d).dstHost as u64, (*d).dstDevice, (*d).dstArray as u64);
+                let source = side(from, (*d).srcHost as u64, (*d).srcDevice, (*d).srcArray as u64);
+                [mode, target, source, $bytes(&*d), $stream]
+            }
+        }
+    }};
+}
+
+fn copy_2d(d: *const c_void, asynchronous: u64, stream: u64) -> [u64; 5] {
+    let bytes = |d: &sys::CUDA_MEMCPY2D| (d.WidthInBytes as u64).wrapping_mul(d.Height as u64);
+    described!(d, sys::CUDA_MEMCPY2D, asynchronous, stream, bytes)
+}
+
+fn copy_3d(d: *const c_void, asynchronous: u64, stream: u64) -> [u64; 5] {
+    let bytes = |d: &sys::CUDA_MEMCPY3D| {
+        (d.WidthInBytes as u64).wrapping_mul(d.Height as u64).wrapping_mul(d.Depth as u64)
+    };
+    described!(d, sys::CUDA_MEMCPY3D, asynchronous, stream, bytes)
+}
+
+fn copy_3d_peer(d: *const c_void, asynchronous: u64, stream: u64) -> [u64; 5] {
+    let bytes = |d: &sys::CUDA_MEMCPY3D_PEER| {
+        (d.WidthInBytes as u64).wrapping_mul(d.Height as u64).wrapping_mul(d.Depth as u64)
+    };
+    let mut operands = described!(d, sys::CUDA_MEMCPY3D_PEER, asynchronous, stream, bytes);
+    if let Some(mode) = operands.first_mut()
+        && *mode & copy::DIRECTION == DTOD
+    {
+        *mode = copy::PEER | asynchronous;
+    }
+    operands
+}
+
+fn times(a: usize, b: usize) -> u64 {
+    (a as u64).wrapping_mul(b as u64)
+}
+
+/// Size, location type and location of a physical allocation.
+fn location(properties: *const c_void) -> [u64; 2] {
+    let p: *const sys::CUmemAllocationProp = properties.cast();
+    if p.is_null() {
+        return [0, u64::MAX];
+    }
+    // SAFETY: the driver has just read the same structure; the location is two ints.
+    unsafe {
+        let location = addr_of!((*p).location).cast::<i32>();
+        let (kind, id) = (location.read_unaligned(), location.add(1).read_unaligned());
+        [u64::from(kind.cast_unsigned()), i64::from(id).cast_unsigned()]
+    }
+}
+
+rows! {
+    // Linear device, managed and pinned memory.
+    cuMemAlloc_v2(p: *mut Pointer, n: usize) DeviceAlloc, n as u64, |ok| [out_word(ok, p), n as u64, 0, 0, 0];
+    cuMemAllocPitch_v2(p: *mut Pointer, pitch: *mut usize, w: usize, h: usize, element: c_uint) DeviceAlloc, times(w, h),
+        |ok| [out_word(ok, p), if ok { out_word(ok, pitch).wrapping_mul(h as u64) } else { times(w, h) }, 0, 0, 0];
+    cuMemFree_v2(p: Pointer) Free, p, |_ok| [p, 0, 0, 0, 0];
+    cuMemAllocManaged(p: *mut Pointer, n: usize, f: c_uint) ManagedAlloc, n as u64, |ok| [out_word(ok, p), n as u64, u64::from(f), 0, 0];
+    cuMemAllocHost_v2(p: *mut *mut c_void, n: usize) PinnedAlloc, n as u64, |ok| [out_word(ok, p), n as u64, 0, 0, 0];
+    cuMemHostAlloc(p: *mut *mut c_void, n: usize, f: c_uint) PinnedAlloc, n as u64, |ok| [out_word(ok, p), n as u64, u64::from(f), 0, 0];
+    cuMemFreeHost(p: *mut c_void) PinnedFree, p as u64, |_ok| [p as u64, 0, 0, 0, 0];
+    cuMemHostRegister_v2(p: *mut c_void, n: usize, f: c_uint) HostRegister, p as u64, |_ok| [p as u64, n as u64, u64::from(f), 0, 0];
+    cuMemHostUnregister(p: *mut c_void) HostUnregister, p as u64, |_ok| [p as u64, 0, 0, 0, 0];
+    cuMemGetInfo_v2(free: *mut usize, total: *mut usize) MemoryInfo, 0, |ok| [out_word(ok, free), out_word(ok, total), 0, 0, 0];
+
+    // Stream-ordered memory.
+    cuMemAllocAsync(p: *mut Pointer, n: usize, s: Stream) PoolAlloc, n as u64, |ok| [out_word(ok, p), n as u64, s as u64, 0, 0];
+    cuMemAllocAsync_ptsz(p: *mut Pointer, n: usize, s: Stream) PoolAlloc, n as u64, |ok| [out_word(ok, p), n as u64, s as u64, 0, 0];
+    cuMemAllocFromPoolAsync(p: *mut Pointer, n: usize, pool: Handle, s: Stream) PoolAlloc, n as u64, |ok| [out_word(ok, p), n as u64, s as u64, pool as u64, 0];
+    cuMemAllocFromPoolAsync_ptsz(p: *mut Pointer, n: usize, pool: Handle, s: Stream) PoolAlloc, n as u64, |ok| [out_word(ok, p), n as u64, s as u64, pool as u64, 0];
+    cuMemFreeAsync(p: Pointer, s: Stream) PoolFree, p, |_ok| [p, s as u64, 0, 0, 0];
+    cuMemFreeAsync_ptsz(p: Pointer, s: Stream) PoolFree, p, |_ok| [p, s as u64, 0, 0, 0];
+
+    // Virtual memory management.
+    cuMemAddressReserve(p: *mut Pointer, n: usize, alignment: usize, hint: Pointer, f: u64) AddressReserve, n as u64, |ok| [out_word(ok, p), n as u64, 0, 0, 0];
+    cuMemAddressFree(p: Pointer, n: usize) AddressFree, p, |_ok| [p, n as u64, 0, 0, 0];
+    cuMemCreate(h: *mut u64, n: usize, properties: *const c_void, f: u64) PhysicalCreate, n as u64, |ok| { let [kind, id] = location(properties); [out_word(ok, h), n as u64, kind, id, 0] };
+    cuMemRelease(h: u64) PhysicalRelease, h, |_ok| [h, 0, 0, 0, 0];
+    cuMemRetainAllocationHandle(h: *mut u64, address: *mut c_void) PhysicalRetain, address as u64, |ok| [out_word(ok, h), address as u64, 0, 0, 0];
+    cuMemMap(p: Pointer, n: usize, offset: usize, h: u64, f: u64) Map, p, |_ok| [p, n as u64, offset as u64, h, 0];
+    cuMemUnmap(p: Pointer, n: usize) Unmap, p, |_ok| [p, n as u64, 0, 0, 0];
+    cuMemSetAccess(p: Pointer, n: usize, d: *const c_void, count: usize) SetAccess, p, |_ok| [p, n as u64, count as u64, 0, 0];
+
+    // Copies.
+    cuMemcpy(to: Pointer, from: Pointer, n: usize) Copy, n as u64, |_ok| [0, to, from, n as u64, 0];
+    cuMemcpy_ptds(to: Pointer, from: Pointer, n: usize) Copy, n as u64, |_ok| [0, to, from, n as u64, 0];
+    cuMemcpyAsync(to: Pointer, from: Pointer, n: usize, s: Stream) Copy, n as u64, |_ok| [A, to, from, n as u64, s as u64];
+    cuMemcpyAsync_ptsz(to: Pointer, from: Pointer, n: usize, s: Stream) Copy, n as u64, |_ok| [A, to, from, n as u64, s as u64];
+    cuMemcpyPeer(to: Pointer, tc: Handle, from: Pointer, fc: Handle, n: usize) Copy, n as u64, |_ok| [copy::PEER, to, from, n as u64, 0];
+    cuMemcpyPeer_ptds(to: Pointer, tc: Handle, from: Pointer, fc: Handle, n: usize) Copy, n as u64, |_ok| [copy::PEER, to, from, n as u64, 0];
+    cuMemcpyPeerAsync(to: Pointer, tc: Handle, from: Pointer, fc: Handle, n: usize, s: Stream) Copy, n as u64, |_ok| [copy::PEER | A, to, from, n as u64, s as u64];
+    cuMemcpyPeerAsync_ptsz(to: Pointer, tc: Handle, from: Pointer, fc: Handle, n: usize, s: Stream) Copy, n as u64, |_ok| [copy::PEER | A, to, from, n as u64, s as u64];
+    cuMemcpyHtoD_v2(to: Pointer, from: *const c_void, n: usize) Copy, n as u64, |_ok| [HTOD, to, from as u64, n as u64, 0];
+    cuMemcpyHtoD_v2_ptds(to: Pointer, from: *const c_void, n: usize) Copy, n as u64, |_ok| [HTOD, to, from as u64, n as u64, 0];
+    cuMemcpyHtoDAsync_v2(to: Pointer, from: *const c_void, n: usize, s: Stream) Copy, n as u64, |_ok| [HTOD | A, to, from as u64, n as u64, s as u64];
+    cuMemcpyHtoDAsync_v2_ptsz(to: Pointer, from: *const c_void, n: usize, s: Stream) Copy, n as u64, |_ok| [HTOD | A, to, from as u64, n as u64, s as u64];
+    cuMemcpyDtoH_v2(to: *mut c_void, from: Pointer, n: usize) Copy, n as u64, |_ok| [DTOH, to as u64, from, n as u64, 0];
+    cuMemcpyDtoH_v2_ptds(to: *mut c_void, from: Pointer, n: usize) Copy, n as u64, |_ok| [DTOH, to as u64, from, n as u64, 0];
+    cuMemcpyDtoHAsync_v2(to: *mut c_void, from: Pointer, n: usize, s: Stream) Copy, n as u64, |_ok| [DTOH | A, to as u64, from, n as u64, s as u64];
+    cuMemcpyDtoHAsync_v2_ptsz(to: *mut c_void, from: Pointer, n: usize, s: Stream) Copy, n as u64, |_ok| [DTOH | A, to as u64, from, n as u64, s as u64];
+    cuMemcpyDtoD_v2(to: Pointer, from: Pointer, n: usize) Copy, n as u64, |_ok| [DTOD, to, from, n as u64, 0];
+    cuMemcpyDtoD_v2_ptds(to: Pointer, from: Pointer, n: usize) Copy, n as u64, |_ok| [DTOD, to, from, n as u64, 0];
+    cuMemcpyDtoDAsync_v2(to: Pointer, from: Pointer, n: usize, s: Stream) Copy, n as u64, |_ok| [DTOD | A, to, from, n as u64, s as u64];
+    cuMemcpyDtoDAsync_v2_ptsz(to: Pointer, from: Pointer, n: usize, s: Stream) Copy, n as u64, |_ok| [DTOD | A, to, from, n as u64, s as u64];
+    cuMemcpyDtoA_v2(to: Handle, offset: usize, from: Pointer, n: usize) Copy, n as u64, |_ok| [copy::DEVICE_TO_ARRAY, to as u64, from, n as u64, 0];
+    cuMemcpyDtoA_v2_ptds(to: Handle, offset: usize, from: Pointer, n: usize) Copy, n as u64, |_ok| [copy::DEVICE_TO_ARRAY, to as u64, from, n as u64, 0];
+    cuMemcpyAtoD_v2(to: Pointer, from: Handle, offset: usize, n: usize) Copy, n as u64, |_ok| [copy::ARRAY_TO_DEVICE, to, from as u64, n as u64, 0];
+    cuMemcpyAtoD_v2_ptds(to: Pointer, from: Handle, offset: usize, n: usize) Copy, n as u64, |_ok| [copy::ARRAY_TO_DEVICE, to, from as u64, n as u64, 0];
+    cuMemcpyHtoA_v2(to: Handle, offset: usize, from: *const c_void, n: usize) Copy, n as u64, |_ok| [copy::HOST_TO_ARRAY, to as u64, from as u64, n as u64, 0];
+    cuMemcpyHtoA_v2_ptds(to: Handle, offset: usize, from: *const c_void, n: usize) Copy, n as u64, |_ok| [copy::HOST_TO_ARRAY, to as u64, from as u64, n as u64, 0];
+    cuMemcpyHtoAAsync_v2(to: Handle, offset: usize, from: *const c_void, n: usize, s: Stream) Copy, n as u64, |_ok| [copy::HOST_TO_ARRAY | A, to as u64, from as u64, n as u64, s as u64];
+    cuMemcpyHtoAAsync_v2_ptsz(to: Handle, offset: usize, from: *const c_void, n: usize, s: Stream) Copy, n as u64, |_ok| [copy::HOST_TO_ARRAY | A, to as u64, from as u64, n as u64, s as u64];
+    cuMemcpyAtoH_v2(to: *mut c_void, from: Handle, offset: usize, n: usize) Copy, n as u64, |_ok| [copy::ARRAY_TO_HOST, to as u64, from as u64, n as u64, 0];
+    cuMemcpyAtoH_v2_ptds(to: *mut c_void, from: Handle, offset: usize, n: usize) Copy, n as u64, |_ok| [copy::ARRAY_TO_HOST, to as u64, from as u64, n as u64, 0];
+    cuMemcpyAtoHAsync_v2(to: *mut c_void, from: Handle, offset: usize, n: usize, s: Stream) Copy, n as u64, |_ok| [copy::ARRAY_TO_HOST | A, to as u64, from as u64, n as u64, s as u64];
+    cuMemcpyAtoHAsync_v2_ptsz(to: *mut c_void, from: Handle, offset: usize, n: usize, s: Stream) Copy, n as u64, |_ok| [copy::ARRAY_TO_HOST | A, to as u64, from as u64, n as u64, s as u64];
+    cuMemcpyAtoA_v2(to: Handle, to_offset: usize, from: Handle, from_offset: usize, n: usize) Copy, n as u64, |_ok| [copy::ARRAY_TO_ARRAY, to as u64, from as u64, n as u64, 0];
+    cuMemcpyAtoA_v2_ptds(to: Handle, to_offset: usize, from: Handle, from_offset: usize, n: usize) Copy, n as u64, |_ok| [copy::ARRAY_TO_ARRAY, to as u64, from as u64, n as u64, 0];
+    cuMemcpy2D_v2(d: *const c_void) Copy, d as u64, |_ok| copy_2d(d, 0, 0);
+    cuMemcpy2D_v2_ptds(d: *const c_void) Copy, d as u64, |_ok| copy_2d(d, 0, 0);
+    cuMemcpy2DUnaligned_v2(d: *const c_void) Copy, d as u64, |_ok| copy_2d(d, 0, 0);
+    cuMemcpy2DUnaligned_v2_ptds(d: *const c_void) Copy, d as u64, |_ok| copy_2d(d, 0, 0);
+    cuMemcpy2DAsync_v2(d: *const c_void, s: Stream) Copy, d as u64, |_ok| copy_2d(d, A, s as u64);
+    cuMemcpy2DAsync_v2_ptsz(d: *const c_void, s: Stream) Copy, d as u64, |_ok| copy_2d(d, A, s as u64);
+    cuMemcpy3D_v2(d: *const c_void) Copy, d as u64, |_ok| copy_3d(d, 0, 0);
+    cuMemcpy3D_v2_ptds(d: *const c_void) Copy, d as u64, |_ok| copy_3d(d, 0, 0);
+    cuMemcpy3DAsync_v2(d: *const c_void, s: Stream) Copy, d as u64, |_ok| copy_3d(d, A, s as u64);
+    cuMemcpy3DAsync_v2_ptsz(d: *const c_void, s: Stream) Copy, d as u64, |_ok| copy_3d(d, A, s as u64);
+    cuMemcpy3DPeer(d: *const c_void) Copy, d as u64, |_ok| copy_3d_peer(d, 0, 0);
+    cuMemcpy3DPeer_ptds(d: *const c_void) Copy, d as u64, |_ok| copy_3d_peer(d, 0, 0);
+    cuMemcpy3DPeerAsync(d: *const c_void, s: Stream) Copy, d as u64, |_ok| copy_3d_peer(d, A, s as u64);
+    cuMemcpy3DPeerAsync_ptsz(d: *const c_void, s: Stream) Copy, d as u64, |_ok| copy_3d_peer(d, A, s as u64);
+
+    // Sets.
+    cuMemsetD8_v2(p: Pointer, v: c_uint, n: usize) Set, p, |_ok| [0, p, n as u64, 0, 0];
+    cuMemsetD8_v2_ptds(p: Pointer, v: c_uint, n: usize) Set, p, |_ok| [0, p, n as u64, 0, 0];
+    cuMemsetD16_v2(p: Pointer, v: c_uint, n: usize) Set, p, |_ok| [0, p, times(n, 2), 0, 0];
+    cuMemsetD16_v2_ptds(p: Pointer, v: c_uint, n: usize) Set, p, |_ok| [0, p, times(n, 2), 0, 0];
+    cuMemsetD32_v2(p: Pointer, v: c_uint, n: usize) Set, p, |_ok| [0, p, times(n, 4), 0, 0];
+    cuMemsetD32_v2_ptds(p: Pointer, v: c_uint, n: usize) Set, p, |_ok| [0, p, times(n, 4), 0, 0];
+    cuMemsetD2D8_v2(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize) Set, p, |_ok| [0, p, times(w, h), 0, 0];
+    cuMemsetD2D8_v2_ptds(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize) Set, p, |_ok| [0, p, times(w, h), 0, 0];
+    cuMemsetD2D16_v2(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize) Set, p, |_ok| [0, p, times(w, h).wrapping_mul(2), 0, 0];
+    cuMemsetD2D16_v2_ptds(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize) Set, p, |_ok| [0, p, times(w, h).wrapping_mul(2), 0, 0];
+    cuMemsetD2D32_v2(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize) Set, p, |_ok| [0, p, times(w, h).wrapping_mul(4), 0, 0];
+    cuMemsetD2D32_v2_ptds(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize) Set, p, |_ok| [0, p, times(w, h).wrapping_mul(4), 0, 0];
+    cuMemsetD8Async(p: Pointer, v: c_uint, n: usize, s: Stream) Set, p, |_ok| [A, p, n as u64, s as u64, 0];
+    cuMemsetD8Async_ptsz(p: Pointer, v: c_uint, n: usize, s: Stream) Set, p, |_ok| [A, p, n as u64, s as u64, 0];
+    cuMemsetD16Async(p: Pointer, v: c_uint, n: usize, s: Stream) Set, p, |_ok| [A, p, times(n, 2), s as u64, 0];
+    cuMemsetD16Async_ptsz(p: Pointer, v: c_uint, n: usize, s: Stream) Set, p, |_ok| [A, p, times(n, 2), s as u64, 0];
+    cuMemsetD32Async(p: Pointer, v: c_uint, n: usize, s: Stream) Set, p, |_ok| [A, p, times(n, 4), s as u64, 0];
+    cuMemsetD32Async_ptsz(p: Pointer, v: c_uint, n: usize, s: Stream) Set, p, |_ok| [A, p, times(n, 4), s as u64, 0];
+    cuMemsetD2D8Async(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize, s: Stream) Set, p, |_ok| [A, p, times(w, h), s as u64, 0];
+    cuMemsetD2D8Async_ptsz(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize, s: Stream) Set, p, |_ok| [A, p, times(w, h), s as u64, 0];
+    cuMemsetD2D16Async(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize, s: Stream) Set, p, |_ok| [A, p, times(w, h).wrapping_mul(2), s as u64, 0];
+    cuMemsetD2D16Async_ptsz(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize, s: Stream) Set, p, |_ok| [A, p, times(w, h).wrapping_mul(2), s as u64, 0];
+    cuMemsetD2D32Async(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize, s: Stream) Set, p, |_ok| [A, p, times(w, h).wrapping_mul(4), s as u64, 0];
+    cuMemsetD2D32Async_ptsz(p: Pointer, pitch: usize, v: c_uint, w: usize, h: usize, s: Stream) Set, p, |_ok| [A, p, times(w, h).wrapping_mul(4), s as u64, 0];
+
+    // Contexts.
+    cuCtxCreate_v2(c: *mut Handle, f: c_uint, d: c_int) ContextCreate, d as u64, |ok| [out_word(ok, c), i64::from(d).cast_unsigned(), 0, 0, 0],
+        then record::context_current(out_word(true, c));
+    cuCtxCreate_v3(c: *mut Handle, p: *mut c_void, count: c_int, f: c_uint, d: c_int) ContextCreate, d as u64, |ok| [out_word(ok, c), i64::from(d).cast_unsigned(), 0, 0, 0],
+        then record::context_current(out_word(true, c));
+    cuCtxCreate_v4(c: *mut Handle, p: *mut c_void, f: c_uint, d: c_int) ContextCreate, d as u64, |ok| [out_word(ok, c), i64::from(d).cast_unsigned(), 0, 0, 0],
+        then record::context_current(out_word(true, c));
+    cuCtxDestroy_v2(c: Handle) ContextDestroy, c as u64, |_ok| [c as u64, 0, 0, 0, 0];
+    cuDevicePrimaryCtxRetain(c: *mut Handle, d: c_int) PrimaryRetain, d as u64, |ok| [out_word(ok, c), i64::from(d).cast_unsigned(), 0, 0, 0];
+    cuDevicePrimaryCtxRelease_v2(d: c_int) PrimaryRelease, d as u64, |_ok| [i64::from(d).cast_unsigned(), 0, 0, 0, 0];
+    cuDevicePrimaryCtxReset_v2(d: c_int) PrimaryReset, d as u64, |_ok| [i64::from(d).cast_unsigned(), 0, 0, 0, 0];
+
+    @watched
+    cuCtxSetCurrent(c: Handle) record::context_current(c as u64);
+    cuCtxPushCurrent_v2(c: Handle) record::context_current(c as u64);
+    cuCtxPopCurrent_v2(c: *mut Handle) { let _ = c; record::context_current(0) };
+    cuCtxGetCurrent(c: *mut Handle) record::context_current(out_word(true, c));
+    cuCtxGetDevice(d: *mut c_int) record::context_device(out_int(true, d));
+}

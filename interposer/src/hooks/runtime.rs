@@ -1,0 +1,133 @@
+//! Runtime rows: labels. They say which call of which library stands around a driver call, and
+//! are accounted themselves only when no driver call was seen beneath.
+#![allow(non_camel_case_types, reason = "rows are named after their symbols")]
+#![allow(clippy::too_many_arguments, reason = "the signatures are CUDA's")]
+
+use core::ffi::{c_int, c_uint, c_void};
+
+use super::out_word;
+use crate::lookup::{self, INSUFFICIENT_DRIVER};
+use crate::record;
+use crate::stub::{Origin, stub};
+use crate::table::{Row, SLOTS};
+
+type P = *mut c_void;
+type Const = *const c_void;
+type Stream = *mut c_void;
+
+/// Declares the rows. Each: symbol, arguments, the argument that the in-flight slot shows, and
+/// pointer and size for the event of a call without driver call (`ok`: the call succeeded).
+macro_rules! rows {
+    ($($name:ident ($($a:ident: $t:ty),*) $argument:expr, |$ok:ident| $operands:expr $(, then $then:expr)?;)*) => {
+        #[repr(u16)]
+        enum Index { $($name),* }
+
+        /// Every runtime row.
+        pub static ROWS: &[Row] = &[$(Row {
+            name: match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => c"",
+            },
+            stub: $name,
+            slots: &[
+                $name::slot::<1>, $name::slot::<2>, $name::slot::<3>, $name::slot::<4>,
+                $name::slot::<5>, $name::slot::<6>, $name::slot::<7>,
+            ],
+        }),*];
+
+        $(
+            stub!(#[unsafe(no_mangle)] $name, $name::body, 0, [], ($($a)*));
+
+            mod $name {
+                use super::*;
+
+                stub!(slot, body, SLOT, [<const SLOT: u64>], ($($a)*));
+
+                #[allow(unused_unsafe, reason = "operands without out-parameters need none")]
+                pub unsafe extern "C" fn body($($a: $t,)* origin: Origin) -> u32 {
+                    const INDEX: usize = Index::$name as usize;
+                    let real = lookup::runtime_real(INDEX, origin);
+                    if real == 0 {
+                        return INSUFFICIENT_DRIVER;
+                    }
+                    // SAFETY: the real function's address; the signature is this row's.
+                    let real = unsafe {
+                        core::mem::transmute::<usize, unsafe extern "C" fn($($t),*) -> u32>(real)
+                    };
+                    let open = record::begin_runtime(INDEX as u16 + 1, $argument, origin);
+                    // SAFETY: the caller's own arguments, once.
+                    let status = unsafe { real($($a),*) };
+                    let $ok = status == 0;
+                    // SAFETY: out-parameters are read only after success.
+                    let operands = unsafe { $operands };
+                    record::end_runtime(open, status, operands);
+                    $(if $ok {
+                        // SAFETY: as above.
+                        unsafe { $then };
+                    })?
+                    status
+                }
+            }
+        )*
+    };
+}
+
+const _: () = assert!(SLOTS == 7);
+
+rows! {
+    cudaMalloc(p: *mut P, n: usize) n as u64, |ok| [out_word(ok, p), n as u64];
+    cudaMallocManaged(p: *mut P, n: usize, f: c_uint) n as u64, |ok| [out_word(ok, p), n as u64];
+    cudaMallocAsync(p: *mut P, n: usize, s: Stream) n as u64, |ok| [out_word(ok, p), n as u64];
+    cudaMallocAsync_ptsz(p: *mut P, n: usize, s: Stream) n as u64, |ok| [out_word(ok, p), n as u64];
+    cudaMallocFromPoolAsync(p: *mut P, n: usize, pool: P, s: Stream) n as u64, |ok| [out_word(ok, p), n as u64];
+    cudaMallocFromPoolAsync_ptsz(p: *mut P, n: usize, pool: P, s: Stream) n as u64, |ok| [out_word(ok, p), n as u64];
+    cudaMallocHost(p: *mut P, n: usize) n as u64, |ok| [out_word(ok, p), n as u64];
+    cudaHostAlloc(p: *mut P, n: usize, f: c_uint) n as u64, |ok| [out_word(ok, p), n as u64];
+    cudaMallocPitch(p: *mut P, pitch: *mut usize, w: usize, h: usize) (w as u64).wrapping_mul(h as u64), |ok| [out_word(ok, p), out_word(ok, pitch).wrapping_mul(h as u64)];
+    cudaHostRegister(p: P, n: usize, f: c_uint) p as u64, |_ok| [p as u64, n as u64];
+    cudaHostUnregister(p: P) p as u64, |_ok| [p as u64, 0];
+    cudaFree(p: P) p as u64, |_ok| [p as u64, 0];
+    cudaFreeAsync(p: P, s: Stream) p as u64, |_ok| [p as u64, 0];
+    cudaFreeAsync_ptsz(p: P, s: Stream) p as u64, |_ok| [p as u64, 0];
+    cudaFreeHost(p: P) p as u64, |_ok| [p as u64, 0];
+    cudaMemGetInfo(free: *mut usize, total: *mut usize) 0, |ok| [0, out_word(ok, free)];
+
+    cudaMemcpy(to: P, from: Const, n: usize, k: c_int) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpy_ptds(to: P, from: Const, n: usize, k: c_int) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyAsync(to: P, from: Const, n: usize, k: c_int, s: Stream) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyAsync_ptsz(to: P, from: Const, n: usize, k: c_int, s: Stream) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyPeer(to: P, td: c_int, from: Const, fd: c_int, n: usize) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyPeerAsync(to: P, td: c_int, from: Const, fd: c_int, n: usize, s: Stream) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpy2D(to: P, tp: usize, from: Const, fp: usize, w: usize, h: usize, k: c_int) (w as u64).wrapping_mul(h as u64), |_ok| [to as u64, (w as u64).wrapping_mul(h as u64)];
+    cudaMemcpy2D_ptds(to: P, tp: usize, from: Const, fp: usize, w: usize, h: usize, k: c_int) (w as u64).wrapping_mul(h as u64), |_ok| [to as u64, (w as u64).wrapping_mul(h as u64)];
+    cudaMemcpy2DAsync(to: P, tp: usize, from: Const, fp: usize, w: usize, h: usize, k: c_int, s: Stream) (w as u64).wrapping_mul(h as u64), |_ok| [to as u64, (w as u64).wrapping_mul(h as u64)];
+    cudaMemcpy2DAsync_ptsz(to: P, tp: usize, from: Const, fp: usize, w: usize, h: usize, k: c_int, s: Stream) (w as u64).wrapping_mul(h as u64), |_ok| [to as u64, (w as u64).wrapping_mul(h as u64)];
+    cudaMemcpy3D(d: Const) d as u64, |_ok| [0, 0];
+    cudaMemcpy3D_ptds(d: Const) d as u64, |_ok| [0, 0];
+    cudaMemcpy3DAsync(d: Const, s: Stream) d as u64, |_ok| [0, 0];
+    cudaMemcpy3DAsync_ptsz(d: Const, s: Stream) d as u64, |_ok| [0, 0];
+    cudaMemcpy3DPeer(d: Const) d as u64, |_ok| [0, 0];
+    cudaMemcpy3DPeer_ptds(d: Const) d as u64, |_ok| [0, 0];
+    cudaMemcpy3DPeerAsync(d: Const, s: Stream) d as u64, |_ok| [0, 0];
+    cudaMemcpy3DPeerAsync_ptsz(d: Const, s: Stream) d as u64, |_ok| [0, 0];
+    cudaMemcpyToSymbol(to: Const, from: Const, n: usize, o: usize, k: c_int) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyToSymbol_ptds(to: Const, from: Const, n: usize, o: usize, k: c_int) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyFromSymbol(to: P, from: Const, n: usize, o: usize, k: c_int) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyFromSymbol_ptds(to: P, from: Const, n: usize, o: usize, k: c_int) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyToSymbolAsync(to: Const, from: Const, n: usize, o: usize, k: c_int, s: Stream) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyToSymbolAsync_ptsz(to: Const, from: Const, n: usize, o: usize, k: c_int, s: Stream) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyFromSymbolAsync(to: P, from: Const, n: usize, o: usize, k: c_int, s: Stream) n as u64, |_ok| [to as u64, n as u64];
+    cudaMemcpyFromSymbolAsync_ptsz(to: P, from: Const, n: usize, o: usize, k: c_int, s: Stream) n as u64, |_ok| [to as u64, n as u64];
+
+    cudaMemset(p: P, v: c_int, n: usize) n as u64, |_ok| [p as u64, n as u64];
+    cudaMemset_ptds(p: P, v: c_int, n: usize) n as u64, |_ok| [p as u64, n as u64];
+    cudaMemsetAsync(p: P, v: c_int, n: usize, s: Stream) n as u64, |_ok| [p as u64, n as u64];
+    cudaMemsetAsync_ptsz(p: P, v: c_int, n: usize, s: Stream) n as u64, |_ok| [p as u64, n as u64];
+    cudaMemset2D(p: P, pitch: usize, v: c_int, w: usize, h: usize) (w as u64).wrapping_mul(h as u64), |_ok| [p as u64, (w as u64).wrapping_mul(h as u64)];
+    cudaMemset2D_ptds(p: P, pitch: usize, v: c_int, w: usize, h: usize) (w as u64).wrapping_mul(h as u64), |_ok| [p as u64, (w as u64).wrapping_mul(h as u64)];
+    cudaMemset2DAsync(p: P, pitch: usize, v: c_int, w: usize, h: usize, s: Stream) (w as u64).wrapping_mul(h as u64), |_ok| [p as u64, (w as u64).wrapping_mul(h as u64)];
+    cudaMemset2DAsync_ptsz(p: P, pitch: usize, v: c_int, w: usize, h: usize, s: Stream) (w as u64).wrapping_mul(h as u64), |_ok| [p as u64, (w as u64).wrapping_mul(h as u64)];
+
+    cudaDeviceReset() 0, |_ok| [0, 0];
+    cudaSetDevice(d: c_int) 0, |_ok| [0, 0], then record::device_current(i64::from(d));
+}

@@ -1,0 +1,188 @@
+//! The `GMMTRACE_*` switches, read once when the library is loaded and copied, because the host
+//! may change its environment later.
+//!
+//! | switch | meaning |
+//! | --- | --- |
+//! | `GMMTRACE=off` | nothing is recorded; hooks only pass on |
+//! | `GMMTRACE_OUT` | the log's name: `%p` pid, `%h` host, `%e` executable, `%r` rank, `%t` time |
+//! | `GMMTRACE_MAX_BYTES` | the log's size cap, with K, M or G |
+//! | `GMMTRACE_SAMPLE` | `off`, or seconds between two readings of device memory |
+
+use core::cell::UnsafeCell;
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use gmmtrace_format::header::Anchor;
+
+/// Room for a copied value.
+const SPACE: usize = 2048;
+
+/// What was read. Written by `read` only, before other threads look.
+pub struct Options {
+    out: [u8; SPACE],
+    out_length: usize,
+    rank: [u8; 32],
+    rank_length: usize,
+    /// When the library was loaded.
+    pub load: Anchor,
+    /// Most bytes a log may have.
+    pub max_bytes: u64,
+    /// Nanoseconds between two samples, 0 for none.
+    pub sample_ns: u64,
+    /// Which value could not be understood, as a bit per switch.
+    pub misread: u8,
+}
+
+struct Cell(UnsafeCell<Options>);
+// SAFETY: written once, under the loader's lock, before READ is set.
+unsafe impl Sync for Cell {}
+
+static OPTIONS: Cell = Cell(UnsafeCell::new(Options {
+    out: [0; SPACE],
+    out_length: 0,
+    rank: [0; 32],
+    rank_length: 0,
+    load: Anchor { ticks: 0, monotonic_ns: 0 },
+    max_bytes: u64::MAX,
+    sample_ns: 1_000_000_000,
+    misread: 0,
+}));
+static READ: AtomicBool = AtomicBool::new(false);
+static OFF: AtomicBool = AtomicBool::new(false);
+static LOADS: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the kill switch is on.
+#[inline]
+pub fn off() -> bool {
+    if !READ.load(Ordering::Acquire) {
+        read();
+    }
+    OFF.load(Ordering::Relaxed)
+}
+
+/// The options.
+pub fn get() -> &'static Options {
+    if !READ.load(Ordering::Acquire) {
+        read();
+    }
+    // SAFETY: not written any more once READ is set.
+    unsafe { &*OPTIONS.0.get() }
+}
+
+impl Options {
+    /// Pattern of the log's name, empty for the default.
+    pub fn out(&self) -> &[u8] {
+        self.out.get(..self.out_length).unwrap_or(&[])
+    }
+
+    /// The process's rank in its job, as text, or nothing.
+    pub fn rank(&self) -> &[u8] {
+        self.rank.get(..self.rank_length).unwrap_or(&[])
+    }
+}
+
+fn variable(name: &CStr) -> Option<&'static [u8]> {
+    // SAFETY: getenv returns null or a NUL-terminated string; no thread but the loader's runs.
+    let value = unsafe { libc::getenv(name.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: as above.
+    Some(unsafe { CStr::from_ptr(value) }.to_bytes())
+}
+
+fn copy(value: &[u8], to: &mut [u8]) -> usize {
+    let mut count = 0;
+    for (slot, &byte) in to.iter_mut().zip(value) {
+        *slot = byte;
+        count += 1;
+    }
+    count
+}
+
+/// Reads the switches. The loader calls it once; a hook that is called even earlier, once more.
+pub fn read() {
+    if LOADS.fetch_add(1, Ordering::AcqRel) != 0 {
+        return;
+    }
+    if variable(c"GMMTRACE").is_some_and(|value| value == b"off" || value == b"0") {
+        OFF.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: only the first caller comes here.
+    let options = unsafe { &mut *OPTIONS.0.get() };
+    options.load = crate::clock::load_anchor();
+    if let Some(value) = variable(c"GMMTRACE_OUT") {
+        options.out_length = copy(value, &mut options.out);
+        if options.out_length < value.len() {
+            options.out_length = 0;
+            options.misread |= 1;
+        }
+    }
+    for name in [c"RANK", c"OMPI_COMM_WORLD_RANK", c"PMI_RANK", c"SLURM_PROCID"] {
+        if let Some(value) = variable(name).filter(|value| value.len() <= options.rank.len()) {
+            options.rank_length = copy(value, &mut options.rank);
+            break;
+        }
+    }
+    if let Some(value) = variable(c"GMMTRACE_MAX_BYTES") {
+        match bytes(value).filter(|&bytes| bytes >= 1 << 20) {
+            Some(bytes) => options.max_bytes = bytes,
+            None => options.misread |= 2,
+        }
+    }
+    match variable(c"GMMTRACE_SAMPLE") {
+        None => {}
+        Some(b"off" | b"0") => options.sample_ns = 0,
+        Some(value) => {
+            match number(value).filter(|&(seconds, rest)| seconds > 0 && rest.is_empty()) {
+                Some((seconds, _)) => options.sample_ns = seconds.saturating_mul(1_000_000_000),
+                None => options.misread |= 4,
+            }
+        }
+    }
+    READ.store(true, Ordering::Release);
+}
+
+fn number(text: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value: u64 = 0;
+    let mut rest = text;
+    while let Some((&digit, tail)) = rest.split_first().filter(|(digit, _)| digit.is_ascii_digit())
+    {
+        value = value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+        rest = tail;
+    }
+    (rest.len() < text.len()).then_some((value, rest))
+}
+
+fn bytes(text: &[u8]) -> Option<u64> {
+    let (value, unit) = number(text)?;
+    let shift = match unit {
+        b"" => 0,
+        b"K" | b"k" => 10,
+        b"M" | b"m" => 20,
+        b"G" | b"g" => 30,
+        _ => return None,
+    };
+    value.checked_mul(1 << shift)
+}
+
+/// Reads the start of a small file. Returns the bytes read, 0 when it cannot be.
+pub fn read_file(path: &CStr, into: &mut [u8]) -> usize {
+    // SAFETY: a NUL-terminated path.
+    let descriptor = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if descriptor < 0 {
+        return 0;
+    }
+    let mut total = 0;
+    while let Some(rest) = into.get_mut(total..).filter(|rest| !rest.is_empty()) {
+        // SAFETY: reads into a slice of ours.
+        let count = unsafe { libc::read(descriptor, rest.as_mut_ptr().cast(), rest.len()) };
+        match usize::try_from(count) {
+            Ok(count) if count > 0 => total += count,
+            _ => break,
+        }
+    }
+    // SAFETY: opened above.
+    unsafe { libc::close(descriptor) };
+    total
+}
