@@ -75,8 +75,9 @@ fn cached(cell: &AtomicUsize, name: &CStr) -> usize {
     if known != 0 {
         return known;
     }
-    let found =
-        object_of(dladdr1 as *const () as usize).and_then(|map| find(map, name)).unwrap_or(0);
+    let found = object_of(dladdr1 as *const () as usize)
+        .and_then(|map| find(map.base, map.dynamic, name))
+        .unwrap_or(0);
     cell.store(found, Ordering::Relaxed);
     found
 }
@@ -99,12 +100,51 @@ fn gnu_hash(name: &[u8]) -> u32 {
     name.iter().fold(5381, |hash: u32, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)))
 }
 
+/// The definitions of a name in all loaded objects.
+pub struct Definitions<'a> {
+    name: &'a CStr,
+    except: usize,
+    /// The first one, or 0.
+    pub first: usize,
+    /// How many different ones there are.
+    pub count: usize,
+}
+
+/// Every definition of `name` but the one at `except`. Reads the objects' own symbol tables
+/// under the loader's lock and calls nothing from there.
+pub fn definitions(name: &CStr, except: usize) -> Definitions<'_> {
+    let mut found = Definitions { name, except, first: 0, count: 0 };
+    // SAFETY: the callback gets the address of `found`, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    found
+}
+
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, found: *mut c_void) -> c_int {
+    // SAFETY: the loader's description of an object, and what `definitions` handed in.
+    let (info, found) = unsafe { (&*info, &mut *found.cast::<Definitions<'_>>()) };
+    let base = info.dlpi_addr as usize;
+    for index in 0..usize::from(info.dlpi_phnum) {
+        // SAFETY: the object has this many program headers.
+        let header = unsafe { &*info.dlpi_phdr.add(index) };
+        if header.p_type == libc::PT_DYNAMIC {
+            let dynamic = base.wrapping_add(header.p_vaddr as usize) as *const Dynamic;
+            match find(base, dynamic, found.name) {
+                Some(address) if address != found.except => {
+                    found.first = if found.count == 0 { address } else { found.first };
+                    found.count += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    0
+}
+
 /// Looks a name up in one object's GNU hash table.
-fn find(map: &LinkMap, name: &CStr) -> Option<usize> {
+fn find(base: usize, dynamic: *const Dynamic, name: &CStr) -> Option<usize> {
     let (mut strings, mut symbols, mut table) = (0, 0, 0);
-    let mut entry = map.dynamic;
-    // SAFETY: a loaded object's dynamic section ends with a zero tag; glibc has relocated its
-    // pointers for the objects it loads.
+    let mut entry = dynamic;
+    // SAFETY: a loaded object's dynamic section ends with a zero tag.
     unsafe {
         while (*entry).tag != 0 {
             match (*entry).tag {
@@ -118,6 +158,12 @@ fn find(map: &LinkMap, name: &CStr) -> Option<usize> {
     }
     if strings == 0 || symbols == 0 || table == 0 {
         return None;
+    }
+    // glibc has relocated these for every object but the kernel's own.
+    for value in [&mut strings, &mut symbols, &mut table] {
+        if *value < base {
+            *value = base.wrapping_add(*value);
+        }
     }
     let hash = gnu_hash(name.to_bytes());
     // SAFETY: the layout of DT_GNU_HASH: four words, the bloom filter, buckets, chains. All of
@@ -139,7 +185,7 @@ fn find(map: &LinkMap, name: &CStr) -> Option<usize> {
             let symbol = &*(symbols as *const Symbol).add(index as usize);
             let text = CStr::from_ptr((strings + symbol.name as usize) as *const c_char);
             if link | 1 == hash | 1 && text == name && symbol.section != 0 {
-                return Some(map.base.wrapping_add(symbol.value));
+                return Some(base.wrapping_add(symbol.value));
             }
             if link & 1 != 0 {
                 return None;

@@ -342,7 +342,16 @@ fn behind(row: &Row, origin: Origin) -> usize {
     }
     // SAFETY: the search order behind us.
     let found = unsafe { dlsym(libc::RTLD_NEXT, row.name.as_ptr()) } as usize;
-    if found == own { 0 } else { found }
+    if found != 0 && found != own {
+        return found;
+    }
+    // The caller left by a tail call, so the return address is that of somebody who cannot see
+    // the function. It is one that is loaded, and nearly always the only one.
+    let loaded = libc_symbols::definitions(row.name, own);
+    if loaded.count > 1 {
+        session::count(Counter::AmbiguousReal);
+    }
+    loaded.first
 }
 
 // ---- cuGetProcAddress ---------------------------------------------------------------------

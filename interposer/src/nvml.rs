@@ -58,9 +58,10 @@ fn function(handle: *mut c_void, name: &CStr) -> Option<usize> {
 
 macro_rules! function {
     ($handle:expr, $name:literal, $type:ty) => {
-        // SAFETY: the symbol's address, and NVML's signature for it.
-        function($handle, $name)
-            .map(|address| unsafe { core::mem::transmute::<usize, $type>(address) })
+        function($handle, $name).map(|address| {
+            // SAFETY: the symbol's address, and NVML's signature for it.
+            unsafe { core::mem::transmute::<usize, $type>(address) }
+        })
     };
 }
 

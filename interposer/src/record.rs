@@ -44,11 +44,9 @@ struct Runtime {
     events: u32,
 }
 
-/// `Free → Live` by a new thread, `Live → Orphan` by the helper when the thread has ended,
+/// 0 is free: never used. `Free → Live` by a new thread, `Live → Orphan` by the helper when the thread has ended,
 /// `Orphan → Live` by a new thread.
 pub mod writer_state {
-    /// Never used.
-    pub const FREE: u32 = 0;
     /// A thread writes with it.
     pub const LIVE: u32 = 1;
     /// Its thread has ended.

@@ -210,4 +210,6 @@ counters! {
         "1 when the helper thread could not be started.";
     23 DescriptorLost "descriptor_lost" false
         "Times the host had closed or re-used our descriptor and the log was reopened.";
+    24 AmbiguousReal "ambiguous_real_function" false
+        "Real functions chosen among several loaded copies because the caller could not be told.";
 }

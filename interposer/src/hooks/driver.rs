@@ -53,6 +53,7 @@ macro_rules! rows {
             mod $watched {
                 use super::*;
 
+                #[allow(unused_unsafe, reason = "notes without out-parameters need none")]
                 pub unsafe extern "C" fn body($($wa: $wt,)* origin: Origin) -> u32 {
                     let real = lookup::driver_real(Index::$watched as usize, origin);
                     if real == 0 {
