@@ -544,11 +544,10 @@ pub fn noted() -> u64 {
 pub fn flush(session: &Session) {
     let generation = session.generation as u32;
     for cell in &TABLE {
-        let known = cell.written.load(Ordering::Relaxed) == generation;
-        if cell.ready.load(Ordering::Acquire) == 0 || known {
+        let ready = cell.ready.load(Ordering::Acquire) != 0;
+        if !ready || cell.written.swap(generation, Ordering::Relaxed) == generation {
             continue;
         }
-        cell.written.store(generation, Ordering::Relaxed);
         let mut name = [0; NAME];
         for (slots, word) in name.chunks_mut(8).zip(&cell.name) {
             let bytes = word.load(Ordering::Relaxed).to_le_bytes();

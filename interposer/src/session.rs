@@ -369,6 +369,7 @@ pub fn exiting() {
     if let Some(session) = current()
         && generation() == session.generation
     {
+        crate::lookup::flush(session);
         session.log.header().exited(clock::before(false));
         session.log.write_back();
     }

@@ -27,7 +27,7 @@ pub use dictionary::{Api, Dictionary, GpuFacts, Lookup, Module, Site};
 pub use find::logs;
 pub use process::Process;
 pub use salvage::Salvage;
-pub use scan::{ChunkRef, Slots};
+pub use scan::{ChunkRef, OpenCalls, Slots};
 pub use timeline::Timeline;
 
 /// An opened log.
@@ -119,6 +119,14 @@ impl Log {
             salvage,
         })
     }
+}
+
+/// What a log's header says about its process; `None` when the file is no log.
+#[must_use]
+pub fn process_of(path: &Path) -> Option<Process> {
+    let opened = File::open(path).ok()?;
+    let head = read_head(&opened, 0, &mut Vec::new()).ok()?;
+    FileHeader::parse(&head).ok().map(|header| Process::read(&header))
 }
 
 /// The header's slot. A file that ends inside it is read as if zeros followed, as long as the

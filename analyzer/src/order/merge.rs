@@ -38,6 +38,10 @@ pub trait Sink {
     fn progress(&mut self, done: usize, all: usize) {
         let _ = (done, all);
     }
+    /// Whether nothing more is wanted.
+    fn is_done(&self) -> bool {
+        false
+    }
 }
 
 /// What the merge learned besides the records.
@@ -183,7 +187,7 @@ impl<'a> Merge<'a> {
     }
 
     fn run(&mut self, sink: &mut impl Sink) {
-        loop {
+        while !sink.is_done() {
             self.open_due(sink);
             let Some(&Reverse((_, place))) = self.heap.peek() else { return };
             let bound = self.bound();

@@ -1,1 +1,7 @@
+//! One output per file. A renderer computes nothing: it writes what the model says.
 
+pub mod json;
+mod table;
+pub mod text;
+
+pub use table::{Align, Table, clean, grouped};

@@ -1,1 +1,247 @@
+//! The model of a report: what every renderer draws from, with times in nanoseconds since the
+//! trace's time zero. What is not known is `None`, never 0.
 
+mod build;
+mod coverage;
+
+pub use build::build;
+pub use coverage::{Coverage, Loss, PassedName};
+
+use gmmtrace_format::definition::Layer;
+
+use crate::analysis::held::SiteName;
+use crate::input::{GpuFacts, Process, WriterState};
+use crate::live::{CopyKey, Counts, Ledger, Moved, Tally};
+use crate::units::{Bytes, Gpu, Nanos};
+
+/// Everything that is said about one log.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The log.
+    pub trace: Trace,
+    /// The process.
+    pub process: ProcessFacts,
+    /// What was seen and what was not.
+    pub coverage: Coverage,
+    /// Whether live figures are bounds only, because events that change them may be missing.
+    pub bound: bool,
+    /// One entry per ledger.
+    pub ledgers: Vec<LedgerReport>,
+    /// Successful calls with, or answered by, a null pointer.
+    pub null_calls: u64,
+    /// Frees of what was not live.
+    pub unknown_frees: OddReport,
+    /// Allocations where something was live.
+    pub overlaps: OddReport,
+    /// Readings of device memory.
+    pub sampled: Vec<SampledReport>,
+    /// Contexts.
+    pub contexts: Counts,
+    /// Copies by kind.
+    pub copies: Vec<(CopyKey, Moved)>,
+    /// Sets.
+    pub sets: Moved,
+    /// Copies that failed.
+    pub failed_copies: u64,
+    /// Sets that failed.
+    pub failed_sets: u64,
+    /// The peak of the sum `gpu`.
+    pub peak: Peak,
+    /// The sum `gpu` at the end.
+    pub live: Bytes,
+    /// What was live at the end.
+    pub live_at_end: Vec<HeldReport>,
+    /// Calls by entry point.
+    pub calls: Vec<CallReport>,
+    /// Marks, as far as they are kept.
+    pub marks: Vec<MarkReport>,
+    /// How many marks there were.
+    pub mark_count: u64,
+    /// Ranges by name.
+    pub ranges: Vec<RangeReport>,
+    /// Ranges that were not counted.
+    pub uncounted_ranges: u64,
+    /// Calls that had not returned.
+    pub in_flight: Vec<InFlightReport>,
+}
+
+/// The log itself.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Where it was found.
+    pub path: String,
+    /// Its length.
+    pub size: Bytes,
+    /// Whether it is still being written.
+    pub state: WriterState,
+    /// Whether it holds everything up to the process's end.
+    pub complete: bool,
+    /// Version of its format.
+    pub format: String,
+    /// Events in it.
+    pub events: u64,
+    /// Whether times could be calibrated; if not, they are in ticks.
+    pub calibrated: bool,
+}
+
+/// The process that wrote it.
+#[derive(Clone, Debug)]
+pub struct ProcessFacts {
+    /// What the header says.
+    pub header: Process,
+    /// From time zero to its exit, else to the last event.
+    pub duration: Option<Nanos>,
+    /// The driver's version.
+    pub driver: Option<String>,
+    /// The machine's GPUs.
+    pub gpus: Vec<(Gpu, GpuFacts)>,
+    /// Threads that made calls.
+    pub threads: u64,
+}
+
+/// One ledger.
+#[derive(Clone, Debug)]
+pub struct LedgerReport {
+    /// Which.
+    pub ledger: Ledger,
+    /// Over all devices.
+    pub total: TallyReport,
+    /// By device; `None` is unknown.
+    pub by_gpu: Vec<(Option<Gpu>, TallyReport)>,
+    /// What its peak was made of.
+    pub at_peak: Vec<HeldReport>,
+}
+
+/// The sums of a ledger.
+#[derive(Clone, Copy, Debug)]
+pub struct TallyReport {
+    /// The numbers.
+    pub tally: Tally,
+    /// When the peak was first reached; `None` when nothing was ever live.
+    pub peak_at: Option<Nanos>,
+}
+
+/// Oddities of one kind.
+#[derive(Clone, Debug)]
+pub struct OddReport {
+    /// How many.
+    pub count: u64,
+    /// The first few.
+    pub examples: Vec<OddExample>,
+}
+
+/// One oddity.
+#[derive(Clone, Debug)]
+pub struct OddExample {
+    /// The ledger of the call.
+    pub ledger: Ledger,
+    /// Address or handle.
+    pub place: u64,
+    /// The call.
+    pub site: SiteName,
+    /// When.
+    pub at: Nanos,
+}
+
+/// Readings of one device.
+#[derive(Clone, Copy, Debug)]
+pub struct SampledReport {
+    /// The device.
+    pub gpu: Option<Gpu>,
+    /// The numbers.
+    pub sampled: crate::live::Sampled,
+}
+
+/// A peak, and what it was made of.
+#[derive(Clone, Debug)]
+pub struct Peak {
+    /// Ledgers that the sum adds.
+    pub adds: Vec<Ledger>,
+    /// Its height.
+    pub bytes: Bytes,
+    /// When it was first reached.
+    pub at: Option<Nanos>,
+    /// Who held what.
+    pub held: Vec<HeldReport>,
+}
+
+/// What one kind of call site holds.
+#[derive(Clone, Debug)]
+pub struct HeldReport {
+    /// Of which ledger.
+    pub ledger: Ledger,
+    /// Whose calls.
+    pub site: SiteName,
+    /// Blocks.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// When the oldest was made, where that is asked.
+    pub oldest: Option<Nanos>,
+}
+
+/// Calls of one entry point.
+#[derive(Clone, Debug)]
+pub struct CallReport {
+    /// The entry point.
+    pub api: Option<String>,
+    /// Its library.
+    pub layer: Option<Layer>,
+    /// Calls.
+    pub calls: u64,
+    /// Those that failed.
+    pub failed: u64,
+    /// Their time together.
+    pub total: Nanos,
+    /// The longest.
+    pub max: Nanos,
+}
+
+/// A mark.
+#[derive(Clone, Debug)]
+pub struct MarkReport {
+    /// When.
+    pub at: Nanos,
+    /// What it said.
+    pub text: String,
+    /// Kernel id of the thread.
+    pub thread: Option<u32>,
+}
+
+/// Ranges of one name.
+#[derive(Clone, Debug)]
+pub struct RangeReport {
+    /// The name.
+    pub name: String,
+    /// Ranges that ended.
+    pub count: u64,
+    /// Their length together.
+    pub total: Nanos,
+    /// Ranges that did not end.
+    pub open: u64,
+}
+
+/// A call that had not returned.
+#[derive(Clone, Debug)]
+pub struct InFlightReport {
+    /// The entry point.
+    pub api: Option<String>,
+    /// Its library.
+    pub layer: Option<Layer>,
+    /// Kernel id of the thread.
+    pub thread: Option<u32>,
+    /// When it began.
+    pub since: Nanos,
+    /// The argument that matters.
+    pub argument: u64,
+}
+
+/// A layer's name in reports.
+#[must_use]
+pub const fn layer_name(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Driver => "driver",
+        Layer::Runtime => "runtime",
+        Layer::Own => "gmmtrace",
+    }
+}

@@ -173,8 +173,10 @@ mod kind {
 
 impl<'a> Definition<'a> {
     /// Writes the body (what stands behind the word) to `out` and returns the complete word,
-    /// with a length that is a multiple of [`ALIGN`]. `None` when it does not fit.
+    /// with a length that is a multiple of [`ALIGN`]. `None` when the body and the bytes that
+    /// fill it up to that length do not fit; `out` is to be zeroed, for they are not written.
     pub fn encode(&self, out: &mut [u8]) -> Option<u32> {
+        let room = out.len();
         let mut output = Output::new(out);
         let kind = match *self {
             Self::Api { id, layer, name } => {
@@ -226,6 +228,9 @@ impl<'a> Definition<'a> {
             Self::Unknown { .. } => return None,
         };
         let length = output.finish()?.checked_add(4)?.next_multiple_of(ALIGN);
+        if length - 4 > room {
+            return None;
+        }
         let length = u32::try_from(length).ok().filter(|&length| length <= LENGTH)?;
         Some(COMPLETE | u32::from(kind) << 24 | length)
     }

@@ -10,7 +10,7 @@ pub enum DecodeError {
         /// Where the field starts.
         offset: usize,
     },
-    /// A varint that runs past 64 bits.
+    /// A varint that runs past 64 bits, or past the 32 bits of its field.
     Overlong {
         /// Where the varint starts.
         offset: usize,
@@ -53,7 +53,9 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Truncated { offset } => write!(f, "cut off inside a field at byte {offset}"),
-            Self::Overlong { offset } => write!(f, "number longer than 64 bits at byte {offset}"),
+            Self::Overlong { offset } => {
+                write!(f, "number too large for its field at byte {offset}")
+            }
             Self::UnknownKind { kind, offset } => {
                 write!(f, "unknown event kind {kind:#04x} at byte {offset}")
             }

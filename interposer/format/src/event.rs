@@ -142,12 +142,10 @@ impl Codec {
         input.byte()?;
         let codes = shapes.get(kind).ok_or(DecodeError::UnknownKind { kind, offset })?;
         let flags = Flags(input.byte()?);
-        let site_at = input.offset();
-        let site = u32::try_from(input.number()?)
-            .map_err(|_| DecodeError::Overlong { offset: site_at })?;
+        let site = narrow(input)?;
         let start = self.last.wrapping_add(input.signed()?.cast_unsigned());
         let end = start.wrapping_add(input.number()?);
-        let status = if flags.has(Flags::FAILED) { input.number()? as u32 } else { 0 };
+        let status = if flags.has(Flags::FAILED) { narrow(input)? } else { 0 };
         let mut operands = [0; MAX_OPERANDS];
         let mut text: &[u8] = &[];
         for (slot, &code) in operands.iter_mut().zip(codes) {
@@ -159,6 +157,13 @@ impl Codec {
         self.last = end.max(start);
         Ok(Some(Event { kind, flags, site, start, end, status, operands, text }))
     }
+}
+
+/// A number of at most 32 bits.
+#[inline]
+fn narrow(input: &mut Input<'_>) -> Result<u32, DecodeError> {
+    let offset = input.offset();
+    u32::try_from(input.number()?).map_err(|_| DecodeError::Overlong { offset })
 }
 
 #[inline(always)]

@@ -6,12 +6,17 @@
 //! the bit (acquire) sees the body, and one that does not steps over the length.
 //!
 //!     0 ──claim (CAS)──▶ length ──complete (release)──▶ length | kind | COMPLETE
+//!
+//! Places are claimed one behind the other, from the start of the payload. Where to try first
+//! is a hint, kept in the chunk's own `committed` word: a hint kept beside the pointer to the
+//! chunk could belong to another chunk, and a claim there would leave a hole, behind which no
+//! reader looks, or would lie inside another definition.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use gmmtrace_format::definition::{COMPLETE, Definition, LENGTH, MAX_DEFINITION};
+use gmmtrace_format::definition::{ALIGN, COMPLETE, Definition, LENGTH, MAX_DEFINITION};
 use gmmtrace_format::header::Anchor;
-use gmmtrace_format::layout::{CHUNK_HEADER, CONTENT_DEFINITIONS, PAYLOAD};
+use gmmtrace_format::layout::{CHUNK_HEADER, CONTENT_DEFINITIONS, PAYLOAD, chunk};
 
 use crate::chunk::{Chunk, Opening};
 use crate::file::LogFile;
@@ -20,8 +25,6 @@ use crate::file::LogFile;
 pub struct Dictionary {
     /// The chunk being filled, or null.
     current: AtomicPtr<u8>,
-    /// Where the next claim is tried first, in `current`'s payload. A hint: it may lag.
-    tail: AtomicUsize,
 }
 
 impl Default for Dictionary {
@@ -34,37 +37,55 @@ impl Dictionary {
     /// An empty dictionary.
     #[must_use]
     pub const fn new() -> Self {
-        Self { current: AtomicPtr::new(core::ptr::null_mut()), tail: AtomicUsize::new(0) }
+        Self { current: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
     /// Appends a definition. False when the log has no room for it.
     pub fn define(&self, log: &LogFile, now: Anchor, definition: &Definition<'_>) -> bool {
+        // SAFETY: a log hands out populated slots that nobody else has, and never unmaps them.
+        unsafe { self.append(&|| log.take(), now, definition) }
+    }
+
+    /// As [`Dictionary::define`], with chunks from elsewhere.
+    ///
+    /// # Safety
+    /// `take` hands out zeroed slots that nobody else has, each time another one; they stay
+    /// where they are for as long as the dictionary is used.
+    pub(crate) unsafe fn append(
+        &self,
+        take: &dyn Fn() -> Option<*mut u8>,
+        now: Anchor,
+        definition: &Definition<'_>,
+    ) -> bool {
         let mut body = [0; MAX_DEFINITION];
         let Some(word) = definition.encode(&mut body) else { return false };
-        let length = (word & LENGTH) as usize;
+        let length = word & LENGTH;
+        let Some(body) = body.get(..(length as usize).saturating_sub(4)) else { return false };
         let mut address = self.current.load(Ordering::Acquire);
-        let mut from = self.tail.load(Ordering::Relaxed);
         loop {
             if !address.is_null()
-                && let Some(place) = claim(address, from, length as u32)
+                && let Some(place) = claim(address, length)
             {
-                self.tail.store(place + length, Ordering::Relaxed);
-                fill(address, place, word, body.get(..length - 4).unwrap_or(&[]));
+                fill(address, place, word, body);
                 return true;
             }
-            let Some(next) = self.replace(log, now, address) else { return false };
+            let Some(next) = self.replace(take, now, address) else { return false };
             address = next;
-            from = 0;
         }
     }
 
     /// The chunk to use instead of `full`: another thread's, or a new one.
-    fn replace(&self, log: &LogFile, now: Anchor, full: *mut u8) -> Option<*mut u8> {
+    fn replace(
+        &self,
+        take: &dyn Fn() -> Option<*mut u8>,
+        now: Anchor,
+        full: *mut u8,
+    ) -> Option<*mut u8> {
         let current = self.current.load(Ordering::Acquire);
         if current != full {
             return Some(current);
         }
-        let fresh = log.take()?;
+        let fresh = take()?;
         // SAFETY: `take` hands out a populated slot that nobody else has.
         let chunk = unsafe { Chunk::at(fresh) };
         chunk.open(&Opening {
@@ -75,17 +96,20 @@ impl Dictionary {
             base: 0,
             taken: now,
         });
-        chunk.commit(PAYLOAD);
+        // Release: a thread that finds the chunk here (acquire) finds it open.
         let swap = self.current.compare_exchange(full, fresh, Ordering::AcqRel, Ordering::Acquire);
         match swap {
-            Ok(_) => {
-                self.tail.store(0, Ordering::Relaxed);
-                Some(fresh)
-            }
+            Ok(_) => Some(fresh),
             // The other thread's chunk is used; ours stays an empty dictionary.
             Err(other) => Some(other),
         }
     }
+}
+
+/// Where the next claim in the chunk is tried first: the end of some claimed definition, or 0.
+fn hint<'a>(address: *mut u8) -> &'a AtomicU32 {
+    // SAFETY: a whole slot, never unmapped; the offset is a layout constant, aligned.
+    unsafe { &*address.add(chunk::COMMITTED).cast::<AtomicU32>() }
 }
 
 fn word_at<'a>(address: *mut u8, place: usize) -> &'a AtomicU32 {
@@ -94,17 +118,19 @@ fn word_at<'a>(address: *mut u8, place: usize) -> &'a AtomicU32 {
     unsafe { &*address.add(CHUNK_HEADER + place).cast::<AtomicU32>() }
 }
 
-/// Claims `length` bytes at or behind `from`.
-fn claim(address: *mut u8, from: usize, length: u32) -> Option<usize> {
-    let mut place = from;
+/// Claims the first `length` bytes of the payload that nobody has claimed.
+fn claim(address: *mut u8, length: u32) -> Option<usize> {
+    let mut place = hint(address).load(Ordering::Relaxed) as usize;
     loop {
-        if place.checked_add(length as usize)? > PAYLOAD {
-            return None;
-        }
+        let end = place.checked_add(length as usize).filter(|&end| end <= PAYLOAD)?;
         let word = word_at(address, place);
         match word.compare_exchange(0, length, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => return Some(place),
-            Err(taken) => place += ((taken & LENGTH) as usize).max(8),
+            Ok(_) => {
+                // May move back when another thread stored its own later: then it lags.
+                hint(address).store(end as u32, Ordering::Relaxed);
+                return Some(place);
+            }
+            Err(taken) => place += ((taken & LENGTH) as usize).max(ALIGN),
         }
     }
 }

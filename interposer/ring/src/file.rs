@@ -145,9 +145,6 @@ impl LogFile {
         mut name: Name,
         limit: u64,
     ) -> Result<&'static Self, CreateError> {
-        if name.is_cut() {
-            return Err(CreateError::NameTooLong);
-        }
         let descriptor = open_new(&mut name)?;
         let descriptor = move_high(descriptor);
         let status = file_status(descriptor).ok_or(CreateError::Open(libc::EBADF))?;
@@ -246,6 +243,10 @@ impl LogFile {
         }
         if crate::errno() != libc::EINVAL {
             return false;
+        }
+        if self.backing == Backing::Written {
+            // Anonymous memory: no file stands behind it that could be full.
+            return true;
         }
         // Kernels before 5.14: reserve the blocks, or where that is not supported write zeros
         // (never glibc's posix_fallocate, whose emulation reads and writes the host's file).
@@ -397,6 +398,9 @@ fn open_new(name: &mut Name) -> Result<libc::c_int, CreateError> {
             name.truncate(length);
             name.push(b".");
             name.push_number(attempt);
+        }
+        if name.is_cut() {
+            return Err(CreateError::NameTooLong);
         }
         // SAFETY: a NUL-terminated path.
         let descriptor = unsafe { libc::open(name.as_c_str().as_ptr(), flags, 0o600) };

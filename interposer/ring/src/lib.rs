@@ -12,6 +12,8 @@
 mod chunk;
 mod dictionary;
 mod file;
+#[cfg(test)]
+mod tests;
 mod window;
 
 pub use chunk::{Chunk, Header, Opening};

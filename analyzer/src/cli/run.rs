@@ -1,0 +1,98 @@
+//! `gmmtrace run -- COMMAND`: preloads the library, runs the command, says what it held.
+//!
+//! stdout and stdin belong to the command; what gmmtrace says goes to stderr, at the end. The
+//! exit code is the command's own, or 128 and the signal that ended it.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::preload::{Recorded, record};
+use super::{executable, report};
+use crate::Error;
+use crate::input::Log;
+use crate::order;
+
+/// Arguments of `run`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Where logs go: a directory, or a name with %p (pid), %e (executable), %h (host), %r
+    /// (rank), %t (time).
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+    /// Say nothing at the end.
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// The command and its arguments.
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When the library or the command cannot be started.
+pub fn run(arguments: &Arguments) -> Result<u8, Error> {
+    let (program, rest) = arguments.command.split_first().unzip();
+    let program = program.map_or(OsStr::new(""), OsString::as_os_str);
+    let mut command = Command::new(program);
+    command.args(rest.unwrap_or_default());
+    let recorded = record(command, arguments.output.as_deref())?;
+    if !arguments.quiet {
+        say(&recorded, program).map_err(Error::Output)?;
+    }
+    let signal = recorded.status.signal().map(|signal| signal.saturating_add(128));
+    let code = recorded.status.code().or(signal).unwrap_or(255);
+    Ok(u8::try_from(code).unwrap_or(255))
+}
+
+fn say(recorded: &Recorded, program: &OsStr) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    writeln!(stderr)?;
+    match &recorded.own {
+        Some(path) => {
+            if let Err(error) = report::print_text(path, &mut stderr) {
+                writeln!(stderr, "gmmtrace: {error}")?;
+            }
+        }
+        None => explain(recorded, program, &mut stderr)?,
+    }
+    for path in &recorded.others {
+        writeln!(stderr, "gmmtrace: also recorded: {}{}", path.display(), events_of(path))?;
+    }
+    Ok(())
+}
+
+fn events_of(path: &Path) -> String {
+    struct Count(u64);
+    impl order::Sink for Count {
+        fn lane(&mut self, _: u32, _: &order::LaneStart) {}
+        fn records(&mut self, _: u32, records: &[order::Record], _: &[u8]) {
+            self.0 = self.0.saturating_add(records.len() as u64);
+        }
+    }
+    let Ok(log) = Log::open(path) else { return String::new() };
+    let mut count = Count(0);
+    order::run(&log, &mut count);
+    format!(" (pid {}, {} events)", log.process.pid, count.0)
+}
+
+fn explain(recorded: &Recorded, program: &OsStr, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "gmmtrace: no CUDA memory call was seen in {}", program.display())?;
+    match executable::obstacle(program) {
+        Some(reason) => writeln!(out, "gmmtrace: {reason}")?,
+        None => writeln!(
+            out,
+            "gmmtrace: it made none, or LD_PRELOAD did not reach the process that did (an \
+             environment cleared on the way, a setuid or static program, another C library)"
+        )?,
+    }
+    let directory = recorded.directory.display();
+    let unwritable = rustix::fs::access(&recorded.directory, rustix::fs::Access::WRITE_OK).is_err();
+    if unwritable {
+        writeln!(out, "gmmtrace: logs could not be written to {directory}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,388 @@
+//! What each kind of event does to the live set. The `match` only dispatches.
+
+use gmmtrace_format::Kind;
+use gmmtrace_format::kind::copy;
+
+use super::context::OwnerIndex;
+use super::ledger::{GpuSlot, Ledger, Why};
+use super::odd::Example;
+use super::space::{Block, Space};
+use super::traffic::{CopyKey, Direction, HostMemory};
+use super::vmm::{Piece, physical_ledger};
+use super::{Account, LiveSet, SiteIndex, Spaces};
+use crate::order::Record;
+use crate::units::{Address, Ticks};
+
+/// What every event has.
+#[derive(Clone, Copy)]
+struct Call {
+    lane: u32,
+    site: SiteIndex,
+    at: Ticks,
+    failed: bool,
+}
+
+impl Call {
+    fn example(self, ledger: Ledger, place: u64) -> Example {
+        Example { ledger, place, site: self.site, at: self.at }
+    }
+}
+
+/// A space by ledger: each of these has one kind of address.
+fn space(spaces: &mut Spaces, ledger: Ledger) -> &mut Space {
+    match ledger {
+        Ledger::Pinned => &mut spaces.pinned,
+        Ledger::Registered => &mut spaces.registered,
+        Ledger::VmmAddress => &mut spaces.reserved,
+        _ => &mut spaces.device,
+    }
+}
+
+impl LiveSet {
+    /// Applies one event.
+    #[inline]
+    pub(super) fn apply(&mut self, lane: u32, record: &Record, texts: &[u8]) {
+        let site = self.sites.index(record.site);
+        self.sites.count(site, record);
+        let Some(kind) = Kind::from_id(record.kind) else { return };
+        let call = Call { lane, site, at: record.stamp(), failed: record.failed() };
+        match kind {
+            Kind::DeviceAlloc => self.alloc(Ledger::Device, call, record),
+            Kind::ManagedAlloc => self.alloc(Ledger::Managed, call, record),
+            Kind::PinnedAlloc => self.alloc(Ledger::Pinned, call, record),
+            Kind::HostRegister => self.alloc(Ledger::Registered, call, record),
+            Kind::PoolAlloc => self.alloc(Ledger::AsyncPool, call, record),
+            Kind::AddressReserve => self.alloc(Ledger::VmmAddress, call, record),
+            Kind::Free => self.free(Ledger::Device, call, record.address::<0>()),
+            Kind::PinnedFree => self.free(Ledger::Pinned, call, record.address::<0>()),
+            Kind::HostUnregister => self.free(Ledger::Registered, call, record.address::<0>()),
+            Kind::PoolFree => self.free(Ledger::AsyncPool, call, record.address::<0>()),
+            Kind::AddressFree => self.free(Ledger::VmmAddress, call, record.address::<0>()),
+            Kind::Copy => self.copy(call.failed, record),
+            Kind::Set => self.set(call.failed, record),
+            _ => self.apply_rare(kind, call, record, texts),
+        }
+    }
+
+    #[inline(never)]
+    fn apply_rare(&mut self, kind: Kind, call: Call, record: &Record, texts: &[u8]) {
+        match kind {
+            Kind::PhysicalCreate => self.create(call, record),
+            Kind::PhysicalRelease => self.release(call, record),
+            Kind::Map => self.map(call, record),
+            Kind::Unmap => self.unmap(call, record),
+            Kind::PhysicalRetain if !call.failed => {
+                self.vmm.retain(record.handle::<0>(), record.address::<1>());
+            }
+            Kind::ContextCreate
+            | Kind::ContextDestroy
+            | Kind::PrimaryRetain
+            | Kind::PrimaryRelease
+            | Kind::PrimaryReset
+            | Kind::ContextCurrent
+            | Kind::ContextDevice
+            | Kind::DeviceCurrent
+                if !call.failed =>
+            {
+                self.context(kind, call, record);
+            }
+            Kind::Mark | Kind::RangePush | Kind::RangePop | Kind::RangeStart | Kind::RangeEnd => {
+                self.phase(kind, call, record, texts);
+            }
+            Kind::RuntimeCall => self.runtime_call(call, record),
+            Kind::Sample => {
+                let (used, total) = (record.bytes::<1>(), record.bytes::<2>());
+                self.samples.add(record.signed::<0>(), used, total, record.number::<3>());
+            }
+            _ => {}
+        }
+    }
+
+    /// The device and owner of what this call allocates.
+    #[inline]
+    fn place(&mut self, call: Call) -> (GpuSlot, OwnerIndex) {
+        let lane = self.lanes.get_mut(call.lane as usize);
+        let (gpu, owner) =
+            lane.map(|lane| self.contexts.place(&mut lane.current)).unwrap_or_default();
+        if gpu != GpuSlot::UNKNOWN {
+            return (gpu, owner);
+        }
+        // CUDA's default: a runtime call on a thread that never chose a device uses device 0.
+        if self.sites.has_outer(call.site) {
+            let first = GpuSlot::of(0);
+            let nobody = owner == OwnerIndex(0);
+            return (first, if nobody { self.contexts.primary(first) } else { owner });
+        }
+        (self.only_gpu, owner)
+    }
+
+    /// Whose a block of this ledger is, and on which device.
+    #[inline]
+    fn place_in(&mut self, ledger: Ledger, call: Call) -> (GpuSlot, OwnerIndex) {
+        match ledger {
+            Ledger::Device | Ledger::Managed => self.place(call),
+            Ledger::AsyncPool => (self.place(call).0, OwnerIndex(0)),
+            Ledger::Pinned | Ledger::Registered => (GpuSlot::UNKNOWN, self.place(call).1),
+            _ => (GpuSlot::UNKNOWN, OwnerIndex(0)),
+        }
+    }
+
+    #[inline]
+    fn alloc(&mut self, ledger: Ledger, call: Call, record: &Record) {
+        let (gpu, owner) = self.place_in(ledger, call);
+        if call.failed {
+            return self.books.fail(ledger, gpu);
+        }
+        let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
+        if address.0 == 0 {
+            self.odd.null_calls += 1;
+            return;
+        }
+        let account = Account { ledger, gpu, site: call.site };
+        let block = Block { bytes, at: call.at, owner, account };
+        if let Some(old) = space(&mut self.spaces, ledger).insert(address, block) {
+            self.odd.overlaps.note(call.example(ledger, address.0));
+            self.gone(&old, Why::Implicit);
+        }
+        self.contexts.add_block(owner);
+        self.books.add(account, bytes, call.at);
+    }
+
+    #[inline]
+    fn gone(&mut self, block: &Block, why: Why) {
+        self.contexts.take_block(block.owner);
+        self.books.take(block.account, block.bytes, why);
+    }
+
+    /// A free is booked where the block is, which may be in another ledger of its space.
+    #[inline]
+    fn free(&mut self, ledger: Ledger, call: Call, address: Address) {
+        if call.failed {
+            return self.free_failed(ledger, call, address);
+        }
+        if address.0 == 0 {
+            self.odd.null_calls += 1;
+            return;
+        }
+        match space(&mut self.spaces, ledger).remove(address) {
+            Some(block) => self.gone(&block, Why::Asked),
+            None => self.odd.unknown_frees.note(call.example(ledger, address.0)),
+        }
+    }
+
+    /// `cuMemFree` serves several ledgers, so a block that is known says which; every other call
+    /// has one of its own.
+    #[cold]
+    fn free_failed(&mut self, ledger: Ledger, call: Call, address: Address) {
+        let known = match ledger {
+            Ledger::Device => self.spaces.device.get(address).map(|block| block.account),
+            _ => None,
+        };
+        match known {
+            Some(account) => self.books.fail(account.ledger, account.gpu),
+            None => {
+                let (gpu, _) = self.place_in(ledger, call);
+                self.books.fail(ledger, gpu);
+            }
+        }
+    }
+}
+
+/// Virtual memory management.
+impl LiveSet {
+    fn create(&mut self, call: Call, record: &Record) {
+        let (handle, bytes) = (record.handle::<0>(), record.bytes::<1>());
+        let ledger = physical_ledger(record.number::<2>());
+        let on_device = ledger == Ledger::VmmPhysical;
+        let location = GpuSlot::of(record.signed::<3>());
+        let gpu = if on_device { location } else { GpuSlot::UNKNOWN };
+        if call.failed {
+            return self.books.fail(ledger, gpu);
+        }
+        let account = Account { ledger, gpu, site: call.site };
+        if let Some(former) = self.vmm.create(handle, Piece { bytes, at: call.at, account }) {
+            self.odd.overlaps.note(call.example(ledger, handle.0));
+            self.pieces_gone(former, Why::Implicit);
+        }
+        self.books.add(account, bytes, call.at);
+    }
+
+    fn pieces_gone(&mut self, pieces: impl IntoIterator<Item = Piece>, why: Why) {
+        for piece in pieces {
+            self.books.take(piece.account, piece.bytes, why);
+        }
+    }
+
+    fn release(&mut self, call: Call, record: &Record) {
+        let handle = record.handle::<0>();
+        if call.failed {
+            let account = self.vmm.account(handle);
+            let (ledger, gpu) = account
+                .map_or((Ledger::VmmPhysical, GpuSlot::UNKNOWN), |known| (known.ledger, known.gpu));
+            return self.books.fail(ledger, gpu);
+        }
+        match self.vmm.release(handle) {
+            Some(gone) => self.pieces_gone(gone, Why::Asked),
+            None => self.odd.unknown_frees.note(call.example(Ledger::VmmPhysical, handle.0)),
+        }
+    }
+
+    fn map(&mut self, call: Call, record: &Record) {
+        let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
+        let handle = record.handle::<3>();
+        let account = self.vmm.mapped_account(handle, call.site);
+        if call.failed {
+            return self.books.fail(Ledger::VmmMapped, account.gpu);
+        }
+        if address.0 == 0 {
+            self.odd.null_calls += 1;
+            return;
+        }
+        let former = self.vmm.map(address, handle, Piece { bytes, at: call.at, account });
+        if !former.is_empty() {
+            self.odd.overlaps.note(call.example(Ledger::VmmMapped, address.0));
+            self.pieces_gone(former, Why::Implicit);
+        }
+        self.books.add(account, bytes, call.at);
+    }
+
+    fn unmap(&mut self, call: Call, record: &Record) {
+        let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
+        if call.failed {
+            let gpu = self.vmm.device_at(address).unwrap_or_default();
+            return self.books.fail(Ledger::VmmMapped, gpu);
+        }
+        let gone = self.vmm.unmap(address, bytes);
+        if gone.is_empty() {
+            self.odd.unknown_frees.note(call.example(Ledger::VmmMapped, address.0));
+        }
+        self.pieces_gone(gone, Why::Asked);
+    }
+}
+
+/// Contexts.
+impl LiveSet {
+    fn context(&mut self, kind: Kind, call: Call, record: &Record) {
+        let handle = record.handle::<0>();
+        let first = GpuSlot::of(record.signed::<0>());
+        let second = GpuSlot::of(record.signed::<1>());
+        let lane = self.lanes.get_mut(call.lane as usize);
+        let ended = match kind {
+            Kind::ContextDestroy => self.contexts.destroyed(handle),
+            Kind::PrimaryRelease => self.contexts.released(first),
+            Kind::PrimaryReset => self.contexts.reset(first),
+            Kind::ContextCreate => return self.contexts.created(handle, second),
+            Kind::PrimaryRetain => return self.contexts.retained(handle, second),
+            Kind::ContextDevice => return self.contexts.told_device(handle, second),
+            Kind::ContextCurrent => {
+                return lane.map(|lane| lane.current.use_context(handle)).unwrap_or_default();
+            }
+            _ => return lane.map(|lane| lane.current.use_device(first)).unwrap_or_default(),
+        };
+        for owner in ended {
+            self.end_owner(owner);
+        }
+    }
+
+    fn end_owner(&mut self, owner: OwnerIndex) {
+        let spaces = &mut self.spaces;
+        let mut ended = spaces.device.drain_owned(owner);
+        ended.append(&mut spaces.pinned.drain_owned(owner));
+        ended.append(&mut spaces.registered.drain_owned(owner));
+        for block in &ended {
+            self.gone(block, Why::Implicit);
+        }
+    }
+}
+
+/// Copies, sets, phases and runtime calls.
+impl LiveSet {
+    #[inline]
+    fn copy(&mut self, failed: bool, record: &Record) {
+        if failed {
+            self.traffic.failed_copies += 1;
+            return;
+        }
+        let mode = record.number::<0>();
+        let (to, from) = (record.address::<1>(), record.address::<2>());
+        let direction = match Direction::of_mode(mode) {
+            Some(Direction::Peer) => self.peer(to, from),
+            Some(direction) => direction,
+            None => self.unified(to, from),
+        };
+        let host = match direction {
+            Direction::HostToDevice | Direction::HostToArray => Some(self.host_memory(from)),
+            Direction::DeviceToHost | Direction::ArrayToHost => Some(self.host_memory(to)),
+            Direction::HostToHost => Some(self.host_memory(from).max(self.host_memory(to))),
+            _ => None,
+        };
+        let asynchronous = mode & copy::ASYNCHRONOUS != 0;
+        self.traffic.copied(CopyKey { direction, asynchronous, host }, record.bytes::<3>());
+    }
+
+    /// The device behind an address, when a ledger of device memory has it.
+    fn device_at(&mut self, address: Address) -> Option<GpuSlot> {
+        let block = self.spaces.device.containing(address).map(|block| block.account.gpu);
+        block.or_else(|| self.vmm.device_at(address))
+    }
+
+    fn unified(&mut self, to: Address, from: Address) -> Direction {
+        match (self.device_at(from).is_some(), self.device_at(to).is_some()) {
+            (false, true) => Direction::HostToDevice,
+            (true, false) => Direction::DeviceToHost,
+            (true, true) => Direction::DeviceToDevice,
+            (false, false) => Direction::HostToHost,
+        }
+    }
+
+    /// A copy between two contexts of one device stays within it.
+    fn peer(&mut self, to: Address, from: Address) -> Direction {
+        let known = |gpu: &GpuSlot| *gpu != GpuSlot::UNKNOWN;
+        let to = self.device_at(to).filter(known);
+        if to.is_some() && to == self.device_at(from) {
+            Direction::DeviceToDevice
+        } else {
+            Direction::Peer
+        }
+    }
+
+    fn host_memory(&mut self, address: Address) -> HostMemory {
+        if self.spaces.pinned.containing(address).is_some() {
+            HostMemory::Pinned
+        } else if self.spaces.registered.containing(address).is_some() {
+            HostMemory::Registered
+        } else {
+            HostMemory::Pageable
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, failed: bool, record: &Record) {
+        if failed {
+            self.traffic.failed_sets += 1;
+        } else {
+            self.traffic.set(record.bytes::<2>());
+        }
+    }
+
+    fn phase(&mut self, kind: Kind, call: Call, record: &Record, texts: &[u8]) {
+        let text = record.text(texts);
+        let (marks, lane) = (&mut self.marks, self.lanes.get_mut(call.lane as usize));
+        match (kind, lane) {
+            (Kind::Mark, _) => marks.mark(call.lane, call.at, text),
+            (Kind::RangePush, Some(lane)) => marks.push(&mut lane.ranges, call.at, text),
+            (Kind::RangePop, Some(lane)) => marks.pop(&mut lane.ranges, call.at),
+            (Kind::RangeStart, _) => marks.start(record.number::<0>(), call.at, text),
+            (Kind::RangeEnd, _) => marks.finish(record.number::<0>(), call.at),
+            _ => {}
+        }
+    }
+
+    /// A runtime call that reached no driver call: of those for memory, the null ones.
+    fn runtime_call(&mut self, call: Call, record: &Record) {
+        let null = record.address::<0>() == Address(0);
+        if !call.failed && null && self.sites.null_is_a_call(call.site) {
+            self.odd.null_calls += 1;
+        }
+    }
+}

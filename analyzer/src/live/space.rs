@@ -1,0 +1,89 @@
+//! Live blocks of one kind of address, found by their first byte, and when need be by any byte.
+//!
+//! The hot path is a hash map. The ordered index is built when a copy first asks what lies at an
+//! address inside a block, and kept from then on.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::books::Account;
+use super::context::OwnerIndex;
+use crate::units::{Address, Bytes, Ticks};
+
+/// A live block.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Its size.
+    pub bytes: Bytes,
+    /// When it was made.
+    pub at: Ticks,
+    /// Whose end ends it.
+    pub owner: OwnerIndex,
+    /// Where it is booked.
+    pub account: Account,
+}
+
+/// Live blocks by address.
+#[derive(Debug, Default)]
+pub struct Space {
+    blocks: FxHashMap<Address, Block>,
+    index: Option<BTreeMap<Address, Bytes>>,
+}
+
+impl Space {
+    /// Adds a block; returns the one that was live at the same address.
+    #[inline]
+    pub fn insert(&mut self, address: Address, block: Block) -> Option<Block> {
+        if let Some(index) = &mut self.index {
+            index.insert(address, block.bytes);
+        }
+        self.blocks.insert(address, block)
+    }
+
+    /// Takes the block that begins at `address`.
+    #[inline]
+    pub fn remove(&mut self, address: Address) -> Option<Block> {
+        let block = self.blocks.remove(&address)?;
+        if let Some(index) = &mut self.index {
+            index.remove(&address);
+        }
+        Some(block)
+    }
+
+    /// The block that begins at `address`.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, address: Address) -> Option<&Block> {
+        self.blocks.get(&address)
+    }
+
+    /// The block that `address` lies in.
+    pub fn containing(&mut self, address: Address) -> Option<&Block> {
+        if self.blocks.contains_key(&address) {
+            return self.blocks.get(&address);
+        }
+        if self.blocks.is_empty() {
+            return None;
+        }
+        let index = self.index.get_or_insert_with(|| {
+            self.blocks.iter().map(|(&address, block)| (address, block.bytes)).collect()
+        });
+        let (start, bytes) = index.range(..address).next_back()?;
+        let inside = address.0 - start.0 < bytes.0;
+        self.blocks.get(start).filter(|_| inside)
+    }
+
+    /// Takes every block of an owner.
+    pub fn drain_owned(&mut self, owner: OwnerIndex) -> Vec<Block> {
+        let owned = self.blocks.iter().filter(|(_, block)| block.owner == owner);
+        let mut addresses: Vec<Address> = owned.map(|(&address, _)| address).collect();
+        addresses.sort_unstable();
+        addresses.into_iter().filter_map(|address| self.remove(address)).collect()
+    }
+
+    /// Every live block, in no order.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.values()
+    }
+}

@@ -1,0 +1,285 @@
+//! The report as JSON. `docs/report.schema.json` is its contract, and tests hold it to that.
+
+use serde_json::{Map, Value, json};
+
+use crate::analysis::held::SiteName;
+use crate::input::GpuFacts;
+use crate::live::{CopyKey, Moved, NOT_COUNTED, Tally};
+use crate::report::{
+    CallReport, Coverage, HeldReport, InFlightReport, LedgerReport, Loss, OddReport, Peak,
+    ProcessFacts, Report, SampledReport, TallyReport, Trace, layer_name,
+};
+use crate::units::{Gpu, Nanos};
+
+/// Number of the schema.
+pub const SCHEMA: u32 = 1;
+
+/// The report as a value.
+#[must_use]
+pub fn value(report: &Report) -> Value {
+    let bound = report.bound;
+    json!({
+        "schema": SCHEMA,
+        "trace": trace(&report.trace),
+        "process": process(&report.process),
+        "coverage": coverage(&report.coverage),
+        "ledgers": ledgers(&report.ledgers, bound),
+        "not_counted": NOT_COUNTED.iter().map(|&name| (name.to_owned(), Value::Null))
+            .collect::<Map<String, Value>>(),
+        "null_calls": report.null_calls,
+        "unknown_frees": report.unknown_frees.count,
+        "overlaps": report.overlaps.count,
+        "examples": {
+            "unknown_frees": oddities(&report.unknown_frees),
+            "overlaps": oddities(&report.overlaps),
+        },
+        "sampled": report.sampled.iter().map(sampled).collect::<Vec<_>>(),
+        "handles": { "contexts": {
+            "created": report.contexts.created,
+            "destroyed": report.contexts.destroyed,
+            "live": report.contexts.created.saturating_sub(report.contexts.destroyed),
+        } },
+        "copies": report.copies.iter().map(copies).collect::<Vec<_>>(),
+        "failed_copies": report.failed_copies,
+        "sets": { "count": report.sets.count, "bytes": report.sets.bytes },
+        "failed_sets": report.failed_sets,
+        "peak": peak(&report.peak, &report.ledgers, bound),
+        "live": { "sum": "gpu", "bytes": report.live.0, "bound": bound },
+        "live_at_end": held(&report.live_at_end, bound),
+        "calls": report.calls.iter().map(call).collect::<Vec<_>>(),
+        "marks": marks(report),
+        "mark_count": report.mark_count,
+        "ranges": ranges(report),
+        "uncounted_ranges": report.uncounted_ranges,
+        "in_flight": report.in_flight.iter().map(in_flight).collect::<Vec<_>>(),
+    })
+}
+
+fn trace(trace: &Trace) -> Value {
+    json!({
+        "path": trace.path,
+        "size": trace.size.0,
+        "state": trace.state.name(),
+        "complete": trace.complete,
+        "format": trace.format,
+        "events": trace.events,
+        "calibrated": trace.calibrated,
+    })
+}
+
+fn process(process: &ProcessFacts) -> Value {
+    let header = &process.header;
+    json!({
+        "pid": header.pid,
+        "parent_pid": header.parent_pid,
+        "generation": header.generation,
+        "executable": header.executable,
+        "command_line": header.command_line,
+        "directory": header.directory,
+        "host": header.host,
+        "kernel": header.kernel,
+        "environment": header.environment,
+        "recorder": header.recorder,
+        "start_realtime_ns": header.start_realtime_ns,
+        "duration_ns": process.duration.map(|duration| duration.0),
+        "threads": process.threads,
+        "driver": process.driver,
+        "gpus": process.gpus.iter().map(gpu_facts).collect::<Vec<_>>(),
+    })
+}
+
+fn gpu_facts((gpu, facts): &(Gpu, GpuFacts)) -> Value {
+    json!({
+        "gpu": gpu.0,
+        "name": facts.name,
+        "uuid": facts.uuid,
+        "total_bytes": facts.total.0,
+    })
+}
+
+fn coverage(coverage: &Coverage) -> Value {
+    let counts = |losses: &[Loss]| {
+        let pairs = losses.iter().map(|loss| (loss.cause.to_owned(), json!(loss.count)));
+        pairs.collect::<Map<String, Value>>()
+    };
+    let explained = coverage.losses.iter().chain(&coverage.notes);
+    let passed = coverage.passed_names.iter().map(|passed| {
+        json!({
+            "name": passed.name,
+            "count": passed.count,
+            "resolvers": passed.resolvers,
+            "memory": passed.memory,
+        })
+    });
+    json!({
+        "hooked": coverage.hooked,
+        "passed": coverage.passed,
+        "next": coverage.next,
+        "lookups": passed.collect::<Vec<_>>(),
+        "losses": counts(&coverage.losses),
+        "notes": counts(&coverage.notes),
+        "meanings": explained.map(|loss| (loss.cause.to_owned(), json!(loss.meaning)))
+            .collect::<Map<String, Value>>(),
+        "salvage": coverage.salvage,
+        "unknown_kinds": coverage.unknown_kinds,
+        "lost_definitions": coverage.lost_definitions,
+        "remarks": coverage.remarks,
+    })
+}
+
+fn ledgers(ledgers: &[LedgerReport], bound: bool) -> Value {
+    let one = |ledger: &LedgerReport| {
+        let mut value = tally(&ledger.total);
+        let by_gpu = ledger.by_gpu.iter().map(|(gpu, total)| {
+            let mut value = tally(total);
+            value.insert("gpu".to_owned(), json!(gpu.map(|gpu| gpu.0)));
+            Value::Object(value)
+        });
+        value.insert("by_gpu".to_owned(), by_gpu.collect());
+        value.insert("bound".to_owned(), json!(bound));
+        (ledger.ledger.name().to_owned(), Value::Object(value))
+    };
+    Value::Object(ledgers.iter().map(one).collect())
+}
+
+fn tally(report: &TallyReport) -> Map<String, Value> {
+    let Tally { allocs, frees, failed, implicit_frees, .. } = report.tally;
+    let rows = [
+        ("allocs", allocs),
+        ("frees", frees),
+        ("failed", failed),
+        ("implicit_frees", implicit_frees),
+        ("alloc_bytes", report.tally.alloc_bytes),
+        ("free_bytes", report.tally.free_bytes),
+        ("implicit_bytes", report.tally.implicit_bytes),
+        ("live_count", report.tally.live_count),
+        ("live_bytes", report.tally.live_bytes),
+        ("peak_bytes", report.tally.peak_bytes),
+    ];
+    let pairs = rows.into_iter().map(|(key, number)| (key.to_owned(), json!(number)));
+    pairs.chain([("peak_at_ns".to_owned(), nanos(report.peak_at))]).collect()
+}
+
+fn nanos(time: Option<Nanos>) -> Value {
+    json!(time.map(|time| time.0))
+}
+
+fn oddities(odd: &OddReport) -> Value {
+    let examples = odd.examples.iter().map(|example| {
+        json!({
+            "ledger": example.ledger.name(),
+            "address": hexadecimal(example.place),
+            "site": site(&example.site),
+            "at_ns": example.at.0,
+        })
+    });
+    examples.collect()
+}
+
+fn hexadecimal(number: u64) -> String {
+    format!("{number:#x}")
+}
+
+fn site(site: &SiteName) -> Value {
+    json!({ "frames": [], "library": site.library, "api": site.api, "call": site.call })
+}
+
+fn sampled(report: &SampledReport) -> Value {
+    let sampled = &report.sampled;
+    json!({
+        "gpu": report.gpu.map(|gpu| gpu.0),
+        "samples": sampled.count,
+        "last_used_bytes": sampled.last_used.0,
+        "max_used_bytes": sampled.max_used.0,
+        "total_bytes": sampled.total.0,
+        "last_process_bytes": sampled.last_process.map(|bytes| bytes.0),
+        "max_process_bytes": sampled.max_process.map(|bytes| bytes.0),
+    })
+}
+
+fn copies((key, moved): &(CopyKey, Moved)) -> Value {
+    json!({
+        "direction": key.direction.name(),
+        "asynchronous": key.asynchronous,
+        "host_memory": key.host.map(|host| host.name()),
+        "count": moved.count,
+        "bytes": moved.bytes,
+        "empty": moved.empty,
+    })
+}
+
+fn peak(peak: &Peak, ledgers: &[LedgerReport], bound: bool) -> Value {
+    let used = ledgers.iter().filter(|ledger| !ledger.at_peak.is_empty());
+    let by_ledger = used.map(|ledger| {
+        let value = json!({
+            "bytes": ledger.total.tally.peak_bytes,
+            "at_ns": nanos(ledger.total.peak_at),
+            "bound": bound,
+            "held": held(&ledger.at_peak, bound),
+        });
+        (ledger.ledger.name().to_owned(), value)
+    });
+    json!({
+        "sum": "gpu",
+        "adds": peak.adds.iter().map(|ledger| ledger.name()).collect::<Vec<_>>(),
+        "bytes": peak.bytes.0,
+        "at_ns": nanos(peak.at),
+        "bound": bound,
+        "held": held(&peak.held, bound),
+        "ledgers": by_ledger.collect::<Map<String, Value>>(),
+    })
+}
+
+fn held(held: &[HeldReport], bound: bool) -> Value {
+    let all = held.iter().map(|held| {
+        json!({
+            "ledger": held.ledger.name(),
+            "site": site(&held.site),
+            "count": held.count,
+            "bytes": held.bytes.0,
+            "oldest_at_ns": nanos(held.oldest),
+            "bound": bound,
+        })
+    });
+    all.collect()
+}
+
+fn call(call: &CallReport) -> Value {
+    json!({
+        "api": call.api,
+        "layer": call.layer.map(layer_name),
+        "calls": call.calls,
+        "failed": call.failed,
+        "total_ns": call.total.0,
+        "max_ns": call.max.0,
+    })
+}
+
+fn marks(report: &Report) -> Value {
+    let kept = report.marks.iter();
+    let kept =
+        kept.map(|mark| json!({ "at_ns": mark.at.0, "text": mark.text, "thread": mark.thread }));
+    kept.collect()
+}
+
+fn ranges(report: &Report) -> Value {
+    let kept = report.ranges.iter().map(|range| {
+        json!({
+            "name": range.name,
+            "count": range.count,
+            "total_ns": range.total.0,
+            "open": range.open,
+        })
+    });
+    kept.collect()
+}
+
+fn in_flight(call: &InFlightReport) -> Value {
+    json!({
+        "api": call.api,
+        "layer": call.layer.map(layer_name),
+        "thread": call.thread,
+        "since_ns": call.since.0,
+        "argument": hexadecimal(call.argument),
+    })
+}

@@ -1,0 +1,99 @@
+//! Tables of text, and text made safe for a terminal.
+
+use std::io::{self, Write};
+
+/// A column's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table: headings with their sides, and rows of as many cells.
+pub struct Table<const N: usize> {
+    head: [(&'static str, Align); N],
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    /// A table without rows.
+    #[must_use]
+    pub const fn new(head: [(&'static str, Align); N]) -> Self {
+        Self { head, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells.map(|cell| clean(&cell)));
+    }
+
+    /// Writes it, indented by two.
+    ///
+    /// # Errors
+    /// As `out` says.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut widths = self.head.map(|(name, _)| name.chars().count());
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let names = self.head.map(|(name, _)| name.to_owned());
+        for row in std::iter::once(&names).chain(&self.rows) {
+            let cells = row.iter().zip(&widths).zip(&self.head);
+            let mut line = String::new();
+            for ((cell, &width), &(_, align)) in cells {
+                line.push_str("  ");
+                match align {
+                    Align::Left => line.push_str(&format!("{cell:<width$}")),
+                    Align::Right => line.push_str(&format!("{cell:>width$}")),
+                }
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// The text with every control character escaped: a log may say anything, also to a terminal.
+#[must_use]
+pub fn clean(text: &str) -> String {
+    let escaped = |letter: char| {
+        if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
+    };
+    text.chars().map(escaped).collect()
+}
+
+/// A number with its thousands apart.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn a_log_cannot_speak_to_the_terminal() {
+        assert_eq!(clean("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
+    }
+}

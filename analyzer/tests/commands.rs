@@ -1,0 +1,194 @@
+//! The commands as a person runs them: output, exit code, refusals.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use gmmtrace_format::Kind;
+use serde_json::Value;
+use support::{RUNTIME_SITE, Writer, assert_valid, event, schema_path};
+
+fn gmmtrace(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gmmtrace")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn a_log(path: &Path) {
+    let log = Writer::of(vec![
+        event(Kind::DeviceAlloc, 1_000, &[0x1000, 3 << 20]).site(RUNTIME_SITE),
+        event(Kind::DeviceAlloc, 2_000, &[0x2000, 100]),
+        event(Kind::Free, 3_000, &[0x1000]),
+        event(Kind::Free, 4_000, &[0x2000]).failed(),
+        event(Kind::Mark, 5_000, &[0]).site(0).text("a\u{1b}[31m mark"),
+    ]);
+    fs::write(path, log.bytes()).unwrap();
+}
+
+#[test]
+fn a_report_begins_with_what_matters() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.gmmt");
+    a_log(&path);
+    let output = gmmtrace(&["report", path.to_str().unwrap()]);
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for line in [
+        "program --fast",
+        "Peak GPU memory   3.00 MiB (3,145,828 B) at 2.005 us",
+        "Live at end       100 B",
+        "Failed calls      1 of device",
+        "Losses            none",
+        "Process           exited 1.000 ms after the log began",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line}\n{said}");
+    }
+    assert!(!said.contains('\u{1b}'), "nothing in a log reaches the terminal");
+}
+
+#[test]
+fn json_is_one_report_or_an_array_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    a_log(&folder.path().join("a.gmmt"));
+    let one = gmmtrace(&["report", "--format", "json", folder.path().to_str().unwrap()]);
+    assert_valid(&serde_json::from_slice(&one.stdout).unwrap());
+    a_log(&folder.path().join("b.gmmt.1"));
+    let two = gmmtrace(&["report", "--format", "json", folder.path().to_str().unwrap()]);
+    let reports: Vec<Value> = serde_json::from_slice(&two.stdout).unwrap();
+    assert_eq!(reports.len(), 2);
+    reports.iter().for_each(assert_valid);
+}
+
+#[test]
+fn nothing_is_overwritten_without_force_and_no_input_ever_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    a_log(Path::new(&path("a.gmmt")));
+    let report = ["report", &path("a.gmmt"), "-o", &path("out")];
+    assert_eq!(gmmtrace(&report).status.code(), Some(0));
+    let refused = gmmtrace(&report);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("exists already; --force overwrites it"));
+    let forced = [report.as_slice(), &["--force"]].concat();
+    assert_eq!(gmmtrace(&forced).status.code(), Some(0));
+    let onto_itself = ["report", &path("a.gmmt"), "-o", &path("a.gmmt"), "--force"];
+    assert_eq!(gmmtrace(&onto_itself).status.code(), Some(2));
+    assert_eq!(gmmtrace(&["dump", &path("a.gmmt")]).status.code(), Some(0));
+}
+
+#[test]
+fn a_refusal_is_one_sentence_that_names_the_file_and_exits_with_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("empty.gmmt"), "").unwrap();
+    fs::write(path("text.gmmt"), "some text").unwrap();
+    fs::create_dir(path("nothing")).unwrap();
+    fs::write(path("secret.gmmt"), "x").unwrap();
+    fs::set_permissions(path("secret.gmmt"), fs::Permissions::from_mode(0)).unwrap();
+    let mut cases = vec![
+        ("empty.gmmt", "the file is empty"),
+        ("text.gmmt", "not a gmmtrace log"),
+        ("nothing", "the directory holds no gmmtrace log (*.gmmt)"),
+        ("missing.gmmt", "cannot read: no such file or directory"),
+    ];
+    // Root reads everything.
+    if fs::read(path("secret.gmmt")).is_err() {
+        cases.push(("secret.gmmt", "cannot read: permission denied"));
+    }
+    for (name, sentence) in cases {
+        for command in ["report", "dump"] {
+            let output = gmmtrace(&[command, path(name).to_str().unwrap()]);
+            assert_eq!(output.status.code(), Some(2), "{command} {name}");
+            let expected = format!("gmmtrace: {}: {sentence}\n", path(name).display());
+            assert_eq!(text(&output.stderr), expected);
+            assert!(output.stdout.is_empty());
+        }
+    }
+}
+
+#[test]
+fn one_bad_log_in_a_directory_does_not_hide_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    a_log(&folder.path().join("a.gmmt"));
+    fs::write(folder.path().join("b.gmmt"), "").unwrap();
+    let output = gmmtrace(&["report", folder.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stdout).contains("Peak GPU memory"));
+    assert!(text(&output.stderr).contains("b.gmmt: the file is empty"));
+}
+
+#[test]
+fn usage_errors_exit_with_2_and_help_with_0() {
+    assert_eq!(gmmtrace(&["report"]).status.code(), Some(2));
+    assert_eq!(gmmtrace(&["nonsense"]).status.code(), Some(2));
+    assert_eq!(gmmtrace(&["--help"]).status.code(), Some(0));
+    assert_eq!(gmmtrace(&["--version"]).status.code(), Some(0));
+}
+
+#[test]
+fn dump_prints_every_record_in_the_order_of_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.gmmt");
+    a_log(&path);
+    let said = text(&gmmtrace(&["dump", path.to_str().unwrap()]).stdout);
+    let records: Vec<&str> = said.lines().rev().take(5).collect();
+    let expected = [
+        "1005 1001 device_alloc pointer=0x1000 bytes=3145728 took=5 site=12 api=cuMemAlloc_v2 \
+         outer=cudaMalloc library=/l/x.so",
+        "2005 1001 device_alloc pointer=0x2000 bytes=100 took=5 site=10 api=cuMemAlloc_v2 \
+         library=/l/x.so",
+        "3000 1001 free pointer=0x1000 took=5 site=10 api=cuMemAlloc_v2 library=/l/x.so",
+        "4000 1001 free pointer=0x2000 took=5 status=2 site=10 api=cuMemAlloc_v2 library=/l/x.so",
+        "5005 1001 mark text=\"a\\u{1b}[31m mark\" took=5",
+    ];
+    assert_eq!(records.into_iter().rev().collect::<Vec<_>>(), expected);
+    assert!(said.contains("\nsite 12 api=256 outer=1 module=1 at=0x1234\n"));
+    assert!(said.contains("\nlookup cuMemPoolCreate by=dlsym passed "));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.gmmt");
+    let many = (1..3_000).map(|at| event(Kind::DeviceAlloc, at * 10, &[at * 512, 512]));
+    fs::write(&path, Writer::of(many.collect()).bytes()).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_gmmtrace"))
+        .args(["dump", path.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut start = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut start).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
+
+/// Everything in the schema is described, and nothing is allowed that is not in it.
+#[test]
+fn the_schema_describes_every_property() {
+    fn walk(path: &str, schema: &Value) {
+        if let Some(properties) = schema["properties"].as_object() {
+            assert_eq!(schema["additionalProperties"], false, "{path}");
+            for (name, property) in properties {
+                assert!(property["description"].is_string(), "{path}.{name}");
+                walk(&format!("{path}.{name}"), property);
+            }
+        }
+        for inner in ["items", "additionalProperties"].iter().filter_map(|key| schema.get(key)) {
+            walk(path, inner);
+        }
+        if let Some(definitions) = schema["$defs"].as_object() {
+            definitions.iter().for_each(|(name, schema)| walk(name, schema));
+        }
+    }
+    let schema: Value = serde_json::from_slice(&fs::read(schema_path()).unwrap()).unwrap();
+    walk("report", &schema);
+}
