@@ -91,7 +91,7 @@ fn a_refusal_is_one_sentence_that_names_the_file_and_exits_with_2() {
     fs::write(path("text.gmmt"), "some text").unwrap();
     fs::create_dir(path("nothing")).unwrap();
     fs::write(path("secret.gmmt"), "x").unwrap();
-    fs::set_permissions(path("secret.gmmt"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(path("secret.gmmt"), fs::Permissions::from_mode(0o0)).unwrap();
     let mut cases = vec![
         ("empty.gmmt", "the file is empty"),
         ("text.gmmt", "not a gmmtrace log"),

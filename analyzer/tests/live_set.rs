@@ -167,6 +167,26 @@ fn physical_memory_lives_until_references_and_mappings_are_gone() {
     assert_eq!((&first["gpu"], &first["peak_bytes"]), (&json!(1), &json!(64)));
 }
 
+/// A thread ended, and another goes on in its chunk. What the first used must last until then,
+/// across the chunk's border, and must not pass to the second.
+#[test]
+fn a_thread_keeps_its_device_when_another_takes_over_its_chunk() {
+    let mut log = Writer::of(vec![
+        event(Kind::Thread, 1, &[501, 0]).site(0),
+        event(Kind::ContextCreate, 10, &[0xc0, 3]),
+        event(Kind::ContextCurrent, 20, &[0xc0]).site(0),
+        event(Kind::DeviceAlloc, 30, &[0x1000, 1]),
+        event(Kind::Thread, 40, &[502, 0]).site(0),
+        event(Kind::DeviceAlloc, 50, &[0x2000, 2]),
+    ]);
+    (log.per_chunk, log.gpus) = (3, 4);
+    let report = log.json();
+    let rows = report["ledgers"]["device"]["by_gpu"].as_array().unwrap();
+    let by_gpu: Vec<_> = rows.iter().map(|row| (&row["gpu"], &row["live_bytes"])).collect();
+    assert_eq!(by_gpu, [(&Value::Null, &json!(2)), (&json!(3), &json!(1))]);
+    assert_eq!(report["process"]["threads"], 2);
+}
+
 #[test]
 fn unified_copies_go_by_what_the_ledgers_hold_at_their_ends() {
     let mode = copy::UNIFIED;

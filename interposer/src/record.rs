@@ -13,7 +13,9 @@ use crate::stub::Origin;
 use crate::thread::local;
 use crate::{clock, sites, table};
 
-/// Where one thread writes. Plain fields belong to the thread whose `tid` it holds.
+/// Where one thread writes. Plain fields belong to the thread whose `tid` it holds. Aligned so
+/// that no two threads write to one pair of cache lines.
+#[repr(align(128))]
 pub struct Writer {
     chunk: Option<Chunk>,
     at: usize,
@@ -44,8 +46,8 @@ struct Runtime {
     events: u32,
 }
 
-/// 0 is free: never used. `Free → Live` by a new thread, `Live → Orphan` by the helper when the thread has ended,
-/// `Orphan → Live` by a new thread.
+/// 0 is free: never used. `Free → Live` by a new thread, `Live → Orphan` by the helper when the
+/// thread has ended, `Orphan → Live` by a new thread.
 pub mod writer_state {
     /// A thread writes with it.
     pub const LIVE: u32 = 1;

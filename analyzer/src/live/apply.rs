@@ -101,9 +101,11 @@ impl LiveSet {
     /// The device and owner of what this call allocates.
     #[inline]
     fn place(&mut self, call: Call) -> (GpuSlot, OwnerIndex) {
-        let lane = self.lanes.get_mut(call.lane as usize);
-        let (gpu, owner) =
-            lane.map(|lane| self.contexts.place(&mut lane.current)).unwrap_or_default();
+        let thread = self.lanes.get(call.lane as usize).map(|lane| lane.thread);
+        let (gpu, owner) = thread
+            .and_then(|thread| self.threads.get_mut(thread))
+            .map(|thread| self.contexts.place(&mut thread.current))
+            .unwrap_or_default();
         if gpu != GpuSlot::UNKNOWN {
             return (gpu, owner);
         }
@@ -266,7 +268,6 @@ impl LiveSet {
         let handle = record.handle::<0>();
         let first = GpuSlot::of(record.signed::<0>());
         let second = GpuSlot::of(record.signed::<1>());
-        let lane = self.lanes.get_mut(call.lane as usize);
         let ended = match kind {
             Kind::ContextDestroy => self.contexts.destroyed(handle),
             Kind::PrimaryRelease => self.contexts.released(first),
@@ -275,9 +276,13 @@ impl LiveSet {
             Kind::PrimaryRetain => return self.contexts.retained(handle, second),
             Kind::ContextDevice => return self.contexts.told_device(handle, second),
             Kind::ContextCurrent => {
-                return lane.map(|lane| lane.current.use_context(handle)).unwrap_or_default();
+                let thread = self.thread(call.lane);
+                return thread.map(|thread| thread.current.use_context(handle)).unwrap_or_default();
             }
-            _ => return lane.map(|lane| lane.current.use_device(first)).unwrap_or_default(),
+            _ => {
+                let thread = self.thread(call.lane);
+                return thread.map(|thread| thread.current.use_device(first)).unwrap_or_default();
+            }
         };
         for owner in ended {
             self.end_owner(owner);
@@ -367,11 +372,13 @@ impl LiveSet {
 
     fn phase(&mut self, kind: Kind, call: Call, record: &Record, texts: &[u8]) {
         let text = record.text(texts);
-        let (marks, lane) = (&mut self.marks, self.lanes.get_mut(call.lane as usize));
-        match (kind, lane) {
+        let thread = self.lanes.get(call.lane as usize).map(|lane| lane.thread);
+        let thread = thread.and_then(|thread| self.threads.get_mut(thread));
+        let marks = &mut self.marks;
+        match (kind, thread) {
             (Kind::Mark, _) => marks.mark(call.lane, call.at, text),
-            (Kind::RangePush, Some(lane)) => marks.push(&mut lane.ranges, call.at, text),
-            (Kind::RangePop, Some(lane)) => marks.pop(&mut lane.ranges, call.at),
+            (Kind::RangePush, Some(thread)) => marks.push(&mut thread.ranges, call.at, text),
+            (Kind::RangePop, Some(thread)) => marks.pop(&mut thread.ranges, call.at),
             (Kind::RangeStart, _) => marks.start(record.number::<0>(), call.at, text),
             (Kind::RangeEnd, _) => marks.finish(record.number::<0>(), call.at),
             _ => {}

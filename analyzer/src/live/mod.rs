@@ -32,6 +32,8 @@ pub use samples::{Sampled, Samples};
 pub use sites::{Calls, SiteIndex, Sites};
 pub use traffic::{CopyKey, Direction, HostMemory, Moved, Traffic};
 
+use rustc_hash::FxHashMap;
+
 use crate::input::Dictionary;
 use crate::order::{LaneStart, Record, Sink};
 use crate::units::{Bytes, Ticks};
@@ -49,6 +51,14 @@ pub struct Lane {
     pub name: String,
     /// Whether it made a call, not only told facts.
     pub calls: bool,
+    /// Its place in [`LiveSet::threads`]. A chunk in which another thread takes over begins
+    /// lanes anew, so one thread may have several.
+    thread: usize,
+}
+
+/// What a thread uses from event to event.
+#[derive(Debug, Default)]
+struct Thread {
     current: Current,
     ranges: Stack,
 }
@@ -74,6 +84,9 @@ pub struct LiveSet {
     pub odd: Odd,
     /// Events applied.
     pub events: u64,
+    threads: Vec<Thread>,
+    /// The lane that began last under each thread ordinal.
+    last_lanes: FxHashMap<u32, usize>,
     spaces: Spaces,
     vmm: Vmm,
     /// The device that everything is on, when the machine has one.
@@ -115,6 +128,8 @@ impl LiveSet {
             samples: Samples::default(),
             odd: Odd::default(),
             events: 0,
+            threads: Vec::new(),
+            last_lanes: FxHashMap::default(),
             spaces: Spaces::default(),
             vmm: Vmm::default(),
             only_gpu: if one { GpuSlot::of(0) } else { GpuSlot::UNKNOWN },
@@ -140,14 +155,15 @@ impl LiveSet {
 }
 
 impl Sink for LiveSet {
-    fn lane(&mut self, _ordinal: u32, start: &LaneStart) {
-        self.lanes.push(Lane {
-            tid: start.tid,
-            name: start.name.clone(),
-            calls: false,
-            current: Current::default(),
-            ranges: Stack::default(),
-        });
+    fn lane(&mut self, ordinal: u32, start: &LaneStart) {
+        let last = self.last_lanes.insert(ordinal, self.lanes.len());
+        let same = last.and_then(|last| self.lanes.get(last)).filter(|lane| lane.tid == start.tid);
+        let thread = same.map_or(self.threads.len(), |lane| lane.thread);
+        if thread == self.threads.len() {
+            self.threads.push(Thread::default());
+        }
+        let (tid, name) = (start.tid, start.name.clone());
+        self.lanes.push(Lane { tid, name, calls: false, thread });
     }
 
     fn records(&mut self, lane: u32, records: &[Record], texts: &[u8]) {
@@ -165,6 +181,11 @@ impl Sink for LiveSet {
 }
 
 impl LiveSet {
+    fn thread(&mut self, lane: u32) -> Option<&mut Thread> {
+        let thread = self.lanes.get(lane as usize)?.thread;
+        self.threads.get_mut(thread)
+    }
+
     fn note_calls(&mut self, lane: u32) {
         if let Some(lane) = self.lanes.get_mut(lane as usize) {
             lane.calls = true;

@@ -281,7 +281,7 @@ impl<'a> Merge<'a> {
     fn begin_lanes(&mut self, chunk: &ChunkRef, decoded: &Decoded, sink: &mut impl Sink) -> u32 {
         let owner = LaneStart { tid: chunk.tid, name: String::new() };
         // A first chunk whose first event names the thread: the owner never writes as itself.
-        let first = match self.lanes.get(&chunk.thread) {
+        match self.lanes.get(&chunk.thread) {
             Some(&lane) if decoded.lanes.is_empty() => lane,
             _ => {
                 let first = self.begin_lane(chunk.thread, &owner, sink);
@@ -290,8 +290,7 @@ impl<'a> Merge<'a> {
                 }
                 first
             }
-        };
-        first
+        }
     }
 
     fn begin_lane(&mut self, ordinal: u32, start: &LaneStart, sink: &mut impl Sink) -> u32 {

@@ -198,12 +198,17 @@ impl Writer {
 
     fn chunks(&self, thread: u32, events: &[Written]) -> Vec<u8> {
         let mut bytes = Vec::new();
+        let mut tid = 1000 + thread;
         for (sequence, events) in events.chunks(self.per_chunk.min(1 << 20)).enumerate() {
             let base = events.iter().map(|written| written.event.start).min().unwrap_or(0);
             let mut chunk = Chunk::new(thread, sequence as u32, base);
+            put32(&mut chunk.slot, gmmtrace_format::layout::chunk::TID, tid);
             for written in events {
                 let event = Event { text: &written.text, ..written.event };
                 assert!(chunk.push(written.kind, &event), "the chunk is full");
+                if written.kind == Kind::Thread {
+                    tid = written.event.operands[0] as u32;
+                }
             }
             if let Some((api, start, argument)) = self.in_flight {
                 let word = InFlight::word(api, start);
@@ -307,7 +312,6 @@ pub fn assert_valid(report: &Value) {
     let mut schemas = boon::Schemas::new();
     let mut compiler = boon::Compiler::new();
     let schema = compiler.compile(schema_path().to_str().unwrap(), &mut schemas).unwrap();
-    if let Err(error) = schemas.validate(report, schema) {
-        panic!("{error:#}");
-    }
+    let found = schemas.validate(report, schema).map_err(|error| format!("{error:#}"));
+    assert_eq!(found, Ok(()));
 }

@@ -5,7 +5,9 @@
 //! visible when its word is stored again with the `COMPLETE` bit (release); a reader that sees
 //! the bit (acquire) sees the body, and one that does not steps over the length.
 //!
-//!     0 ──claim (CAS)──▶ length ──complete (release)──▶ length | kind | COMPLETE
+//! ```text
+//! 0 ──claim (CAS)──▶ length ──complete (release)──▶ length | kind | COMPLETE
+//! ```
 //!
 //! Places are claimed one behind the other, from the start of the payload. Where to try first
 //! is a hint, kept in the chunk's own `committed` word: a hint kept beside the pointer to the

@@ -1,6 +1,6 @@
 // The driver API called by name: by plain linking, by dlsym and by cuGetProcAddress, with the
 // calls that no runtime function reaches (cuMemAllocHost, virtual memory). With the argument `peer`
-// or `second_context` only that section runs: CUPTI has its own view of both (README.md).
+// or `second_context` only that section runs: CUPTI has its own view of the second (README.md).
 //
 //     nvcc -std=c++17 driver_calls.cpp -lcuda
 #include <cuda.h>
@@ -205,8 +205,8 @@ void peer_copies(CUcontext context) {
     OK(cuMemcpyPeer(to, context, from, context, 9000));
     OK(cuMemcpyPeerAsync(to, context, from, context, 8000, nullptr));
     OK(cuCtxSynchronize());
-    tally.copied("peer", 9000);
-    tally.copied("peer", 8000);
+    tally.copied("device_to_device", 9000);  // within one GPU, as CUPTI says too
+    tally.copied("device_to_device", 8000);
     release(from);
     release(to);
 }
