@@ -26,8 +26,13 @@ impl Origin {
     }
 }
 
-/// Defines a naked stub. `exported` gives it its C name, `slots` makes it generic over a slot.
+/// Defines a naked stub, generic over a slot where `slots` says so. The arguments are those of the
+/// signature; where structures are passed by value, which the ABI leaves on the stack and a jump
+/// does not move, a second list names those that come in registers.
 macro_rules! stub {
+    ($(#[$attribute:meta])* $name:ident, $body:path, $slot:expr, [$($slots:tt)*], ($($a:ident)*) ($($register:ident)*)) => {
+        $crate::stub::stub!($(#[$attribute])* $name, $body, $slot, [$($slots)*], ($($register)*));
+    };
     ($(#[$attribute:meta])* $name:ident, $body:path, $slot:expr, [$($slots:tt)*], ($($a:ident)*)) => {
         $(#[$attribute])*
         #[unsafe(naked)]

@@ -15,10 +15,49 @@ type P = *mut c_void;
 type Const = *const c_void;
 type Stream = *mut c_void;
 
+/// `cudaExtent`. Larger than two words, so the ABI passes it on the stack.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Extent {
+    width: usize,
+    height: usize,
+    depth: usize,
+}
+
+impl Extent {
+    fn of_rows(self, row: u64) -> u64 {
+        row.wrapping_mul(self.height as u64).wrapping_mul(self.depth as u64)
+    }
+
+    fn bytes(self) -> u64 {
+        self.of_rows(self.width as u64)
+    }
+}
+
+/// `cudaPitchedPtr`, likewise on the stack.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Pitched {
+    pointer: P,
+    pitch: usize,
+    width: usize,
+    height: usize,
+}
+
+/// Pointer and bytes of a three-dimensional allocation.
+///
+/// # Safety
+/// When `ok`, `made` is null or what a successful cudaMalloc3D wrote to.
+unsafe fn made_3d(ok: bool, made: *const Pitched, extent: Extent) -> [u64; 2] {
+    // SAFETY: by the caller's promise.
+    unsafe { super::out(ok, made) }
+        .map_or([0, 0], |made| [made.pointer as u64, extent.of_rows(made.pitch as u64)])
+}
+
 /// Declares the rows. Each: symbol, arguments, the argument that the in-flight slot shows, and
 /// pointer and size for the event of a call without driver call (`ok`: the call succeeded).
 macro_rules! rows {
-    ($($name:ident ($($a:ident: $t:ty),*) $argument:expr, |$ok:ident| $operands:expr $(, then $then:expr)?;)*) => {
+    ($($name:ident ($($a:ident: $t:ty),*) $(in ($($r:ident)*))? $argument:expr, |$ok:ident| $operands:expr $(, then $then:expr)?;)*) => {
         #[repr(u16)]
         enum Index { $($name),* }
 
@@ -36,12 +75,12 @@ macro_rules! rows {
         }),*];
 
         $(
-            stub!(#[unsafe(no_mangle)] $name, $name::body, 0, [], ($($a)*));
+            stub!(#[unsafe(no_mangle)] $name, $name::body, 0, [], ($($a)*) $(($($r)*))?);
 
             mod $name {
                 use super::*;
 
-                stub!(slot, body, SLOT, [<const SLOT: u64>], ($($a)*));
+                stub!(slot, body, SLOT, [<const SLOT: u64>], ($($a)*) $(($($r)*))?);
 
                 #[allow(unused_unsafe, reason = "operands without out-parameters need none")]
                 pub unsafe extern "C" fn body($($a: $t,)* origin: Origin) -> u32 {
@@ -84,6 +123,7 @@ rows! {
     cudaMallocHost(p: *mut P, n: usize) n as u64, |ok| [out_word(ok, p), n as u64];
     cudaHostAlloc(p: *mut P, n: usize, f: c_uint) n as u64, |ok| [out_word(ok, p), n as u64];
     cudaMallocPitch(p: *mut P, pitch: *mut usize, w: usize, h: usize) (w as u64).wrapping_mul(h as u64), |ok| [out_word(ok, p), out_word(ok, pitch).wrapping_mul(h as u64)];
+    cudaMalloc3D(p: *mut Pitched, e: Extent) in (p) e.bytes(), |ok| made_3d(ok, p, e);
     cudaHostRegister(p: P, n: usize, f: c_uint) p as u64, |_ok| [p as u64, n as u64];
     cudaHostUnregister(p: P) p as u64, |_ok| [p as u64, 0];
     cudaFree(p: P) p as u64, |_ok| [p as u64, 0];
@@ -127,6 +167,10 @@ rows! {
     cudaMemset2D_ptds(p: P, pitch: usize, v: c_int, w: usize, h: usize) (w as u64).wrapping_mul(h as u64), |_ok| [p as u64, (w as u64).wrapping_mul(h as u64)];
     cudaMemset2DAsync(p: P, pitch: usize, v: c_int, w: usize, h: usize, s: Stream) (w as u64).wrapping_mul(h as u64), |_ok| [p as u64, (w as u64).wrapping_mul(h as u64)];
     cudaMemset2DAsync_ptsz(p: P, pitch: usize, v: c_int, w: usize, h: usize, s: Stream) (w as u64).wrapping_mul(h as u64), |_ok| [p as u64, (w as u64).wrapping_mul(h as u64)];
+    cudaMemset3D(p: Pitched, v: c_int, e: Extent) in (v) e.bytes(), |_ok| [p.pointer as u64, e.bytes()];
+    cudaMemset3D_ptds(p: Pitched, v: c_int, e: Extent) in (v) e.bytes(), |_ok| [p.pointer as u64, e.bytes()];
+    cudaMemset3DAsync(p: Pitched, v: c_int, e: Extent, s: Stream) in (v s) e.bytes(), |_ok| [p.pointer as u64, e.bytes()];
+    cudaMemset3DAsync_ptsz(p: Pitched, v: c_int, e: Extent, s: Stream) in (v s) e.bytes(), |_ok| [p.pointer as u64, e.bytes()];
 
     cudaDeviceReset() 0, |_ok| [0, 0];
     cudaSetDevice(d: c_int) 0, |_ok| [0, 0], then record::device_current(i64::from(d));
