@@ -30,17 +30,20 @@ fn fence() {
     unsafe { core::arch::x86_64::_mm_lfence() };
 }
 
-/// A stamp before a call. With `ordered`, nothing after it begins before it is taken.
+/// A stamp before a call. With `ordered`, everything before it is done when it is taken: the
+/// pointer that is about to be freed may come from another thread, and a counter read that
+/// overtakes its load would put the free before the allocation. Nothing is needed behind it: what
+/// the call stores is seen by others only after the counter was read, because stores leave the
+/// processor in program order once all before them has retired.
 #[inline(always)]
 pub fn before(ordered: bool) -> u64 {
     if MONOTONIC.load(Ordering::Relaxed) {
         return monotonic();
     }
-    let ticks = counter();
     if ordered {
         fence();
     }
-    ticks
+    counter()
 }
 
 /// A stamp after a call. With `ordered`, everything before it is done when it is taken.

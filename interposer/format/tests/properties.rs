@@ -1,5 +1,5 @@
 //! The codec over arbitrary events and arbitrary bytes.
-#![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The log file on a real filesystem. What changes the whole process (limits, descriptors) runs
 //! in a child: the test binary again, asked for one test by name.
 #![cfg(not(miri))]
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::collections::HashSet;
