@@ -99,6 +99,10 @@ fn adopt(session: &'static Session) -> Option<*mut Writer> {
         // SAFETY: both lie in the same array.
         this.index = unsafe { writer.cast_const().offset_from(start) } as u32 + 1;
     }
+    if let Some(chunk) = this.chunk {
+        // The thread before may have died inside a runtime call.
+        chunk.runtime_returned();
+    }
     this.open_since = 0;
     this.runtime = Runtime { api: 0, address: 0, start: 0, events: 0 };
     this.context = 0;

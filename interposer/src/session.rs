@@ -155,17 +155,16 @@ fn start(generation: u64) -> Option<&'static Session> {
     let page = zeroed(4096)?;
     // SAFETY: our own page.
     let wipes = unsafe { libc::madvise(page.cast(), 4096, libc::MADV_WIPEONFORK) } == 0;
-    let remarks: [(bool, &[u8]); 2] = [
-        (!wipes, b"this kernel has no MADV_WIPEONFORK: a forked child is not recorded"),
-        (
-            options::get().misread != 0,
-            b"a GMMTRACE_ switch could not be understood; its default is used",
-        ),
-    ];
-    for (true_of_it, text) in remarks {
-        if true_of_it {
-            session.dictionary.define(log, now, &Definition::Remark { text });
-        }
+    if options::get().misread != 0 {
+        let text = b"a GMMTRACE_ switch could not be understood; its default is used";
+        session.dictionary.define(log, now, &Definition::Remark { text });
+    }
+    if !wipes {
+        // A forked child could not tell that the session is its parent's, and would write to
+        // memory that it does not have.
+        let text = b"nothing is recorded: this kernel has no MADV_WIPEONFORK";
+        session.dictionary.define(log, now, &Definition::Remark { text });
+        return None;
     }
     let page = page.cast::<AtomicU64>();
     // SAFETY: our own page, aligned, never unmapped.

@@ -95,9 +95,7 @@ impl Sites {
         let module = self.module_of(session, address);
         let site =
             Definition::Site { id, api: u32::from(api), outer: u32::from(outer), address, module };
-        if !session.dictionary.define(session.log, clock::now(), &site) {
-            session.log.header().count(Counter::LostDefinitions, 1);
-        }
+        session.dictionary.define(session.log, clock::now(), &site);
     }
 
     /// Defines an entry point once.

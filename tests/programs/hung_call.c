@@ -4,9 +4,12 @@
  * Run with: FAKE_CUDA_HANG=cuMemAlloc_v2:3
  * Expected: two allocations (1,000 and 2,000 bytes) in the log and cuMemAlloc of 3,000 in flight.
  */
+#include <unistd.h>
+
 #include "tally.h"
 
 int main(void) {
+  alarm(60); /* should nobody be left to kill it */
   start_driver();
   take(1000);
   take(2000);

@@ -36,6 +36,7 @@ static void *churn(void *context) {
 
 int main(int argc, char **argv) {
   if (argc < 2) return 2;
+  alarm(60); /* should nobody be left to kill it */
   int file = open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0 || ftruncate(file, 4096)) return 2;
   counters = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

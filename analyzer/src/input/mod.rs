@@ -94,9 +94,14 @@ impl Log {
             return Err(Error::Empty(path.to_path_buf()));
         }
         let mut salvage = Vec::new();
+        let before = last_sequence(&opened).map_err(told)?;
         let head = read_head(&opened, size, &mut salvage).map_err(told)?;
-        let header = FileHeader::parse(&head)
+        let mut header = FileHeader::parse(&head)
             .map_err(|error| Error::NotReadable(path.to_path_buf(), error))?;
+        if before != last_sequence(&opened).map_err(told)? {
+            // The helper was writing the pair while it was read.
+            header.last = None;
+        }
         let state = alive::state(&header);
         let slots = scan::scan(&opened, size, &mut salvage).map_err(told)?;
         // Definitions after the events' lengths: an event's definition is written before it.
@@ -119,6 +124,13 @@ impl Log {
             salvage,
         })
     }
+}
+
+/// The number that changes when the helper writes its last look.
+fn last_sequence(opened: &File) -> io::Result<[u8; 8]> {
+    let mut sequence = [0; 8];
+    read_up_to(opened, &mut sequence, file::LAST_SEQUENCE as u64)?;
+    Ok(sequence)
 }
 
 /// What a log's header says about its process; `None` when the file is no log.

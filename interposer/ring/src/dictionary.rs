@@ -18,7 +18,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use gmmtrace_format::definition::{ALIGN, COMPLETE, Definition, LENGTH, MAX_DEFINITION};
 use gmmtrace_format::header::Anchor;
-use gmmtrace_format::layout::{CHUNK_HEADER, CONTENT_DEFINITIONS, PAYLOAD, chunk};
+use gmmtrace_format::layout::{CHUNK_HEADER, CONTENT_DEFINITIONS, Counter, PAYLOAD, chunk};
 
 use crate::chunk::{Chunk, Opening};
 use crate::file::LogFile;
@@ -42,10 +42,12 @@ impl Dictionary {
         Self { current: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    /// Appends a definition. False when the log has no room for it.
-    pub fn define(&self, log: &LogFile, now: Anchor, definition: &Definition<'_>) -> bool {
+    /// Appends a definition. When the log has no room for it, that is counted there.
+    pub fn define(&self, log: &LogFile, now: Anchor, definition: &Definition<'_>) {
         // SAFETY: a log hands out populated slots that nobody else has, and never unmaps them.
-        unsafe { self.append(&|| log.take(), now, definition) }
+        if !unsafe { self.append(&|| log.take(), now, definition) } {
+            log.header().count(Counter::LostDefinitions, 1);
+        }
     }
 
     /// As [`Dictionary::define`], with chunks from elsewhere.

@@ -8,7 +8,7 @@
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-use gmmtrace_format::layout::CHUNK_SIZE;
+use gmmtrace_format::layout::{CHUNK_SIZE, Counter};
 
 use crate::chunk::Header;
 use crate::window::{self, WINDOWS};
@@ -348,6 +348,9 @@ impl LogFile {
         }
         let opened = move_high(opened);
         self.descriptor.store(opened, Ordering::Relaxed);
+        if self.next.load(Ordering::Relaxed) > 0 {
+            self.header().count(Counter::DescriptorLost, 1);
+        }
         Some(opened)
     }
 

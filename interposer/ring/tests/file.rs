@@ -16,7 +16,7 @@ use std::thread;
 
 use gmmtrace_format::definition::{Definition, Definitions};
 use gmmtrace_format::header::Anchor;
-use gmmtrace_format::layout::{CHUNK_HEADER, CHUNK_SIZE, CONTENT_EVENTS, State};
+use gmmtrace_format::layout::{CHUNK_HEADER, CHUNK_SIZE, CONTENT_EVENTS, Counter, State, file};
 use gmmtrace_format::varint::Input;
 use gmmtrace_format::{ChunkHeader, Codec, Event, Kind, Shapes};
 use gmmtrace_ring::{Backing, Chunk, CreateError, Dictionary, LogFile, Name, Opening, PATH_SPACE};
@@ -361,6 +361,8 @@ fn a_descriptor_that_the_host_took_over_is_neither_used_nor_closed() {
     assert_eq!(sequences(&path).len(), 40);
     assert_eq!(fs::read(&foreign).unwrap(), b"theirs", "nothing was written there");
     assert!(descriptors_of(&foreign).contains(&ours), "and it is still open");
+    let counter = file::COUNTERS + 8 * Counter::DescriptorLost as usize;
+    assert_eq!(fs::read(&path).unwrap()[counter], 1, "and it is told");
 }
 
 #[test]
