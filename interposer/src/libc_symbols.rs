@@ -24,6 +24,14 @@ pub struct LinkMap {
     previous: *const LinkMap,
 }
 
+impl LinkMap {
+    /// The object before it in the order of loading.
+    pub fn previous(&self) -> Option<&'static Self> {
+        // SAFETY: null, or the loader's description of a loaded object.
+        unsafe { self.previous.as_ref() }
+    }
+}
+
 #[repr(C)]
 struct Dynamic {
     tag: i64,

@@ -107,6 +107,15 @@ unsafe extern "C" fn answer_dlvsym(
     // SAFETY: the caller passes a C string, as the real function demands.
     let name = unsafe { CStr::from_ptr(name) };
     let Some(dlvsym) = libc_symbols::dlvsym() else { return PASS };
+    if handle == libc::RTLD_NEXT && comes_before_us(caller) {
+        // Another interposer looks for the next one. Ours has no version, so the real function
+        // would step over it.
+        match name.to_bytes() {
+            b"dlsym" => return self::dlsym as *const () as usize,
+            b"dlvsym" => return self::dlvsym as *const () as usize,
+            _ => {}
+        }
+    }
     // SAFETY: the real function with the caller's arguments.
     answer(handle, name, caller, Resolver::Dlvsym, &|handle| unsafe {
         dlvsym(handle, name.as_ptr(), version)
@@ -207,6 +216,20 @@ fn bind_driver_of(address: usize) {
 /// Where our own object is loaded.
 fn own_base() -> usize {
     libc_symbols::object_of(own_base as *const () as usize).map_or(0, |map| map.base)
+}
+
+/// Whether the object of `caller` stands before ours in the search order. The objects that the
+/// program started with are never unloaded, and a preload has only such before it.
+fn comes_before_us(caller: usize) -> bool {
+    let Some(caller) = libc_symbols::object_of(caller) else { return false };
+    let mut object = libc_symbols::object_of(comes_before_us as *const () as usize);
+    while let Some(map) = object {
+        if core::ptr::eq(map, caller) {
+            return map.base != own_base();
+        }
+        object = map.previous();
+    }
+    false
 }
 
 /// A handle of an object that is loaded already; it is never given back, so that the functions

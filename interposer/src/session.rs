@@ -152,6 +152,11 @@ fn start(generation: u64) -> Option<&'static Session> {
         &*session
     };
     log.header().publish();
+    // Before the first call, so that one which never returns has a name.
+    for (id, layer, name) in crate::table::apis() {
+        let definition = Definition::Api { id, layer: layer as u64, name };
+        session.dictionary.define(log, now, &definition);
+    }
     let page = zeroed(4096)?;
     // SAFETY: our own page.
     let wipes = unsafe { libc::madvise(page.cast(), 4096, libc::MADV_WIPEONFORK) } == 0;

@@ -20,7 +20,6 @@ const MODULES: usize = 4096;
 /// Sites and modules of one session. All zeros is empty.
 pub struct Sites {
     keys: [AtomicU64; SITES],
-    apis: [AtomicU64; 16],
     modules: [Module; MODULES],
     modules_used: AtomicU32,
 }
@@ -87,27 +86,10 @@ impl Sites {
         let outer = (key >> 56) as u16;
         let driver = table::DRIVER_BASE + (key >> 47 & 0x1ff) as u16;
         let (api, outer) = if runtime_only { (outer, 0) } else { (driver, outer) };
-        for entry in [api, outer] {
-            if entry != 0 {
-                self.define_api(session, entry);
-            }
-        }
         let module = self.module_of(session, address);
         let site =
             Definition::Site { id, api: u32::from(api), outer: u32::from(outer), address, module };
         session.dictionary.define(session.log, clock::now(), &site);
-    }
-
-    /// Defines an entry point once.
-    pub fn define_api(&self, session: &Session, api: u16) {
-        let (word, bit) = (usize::from(api) / 64, 1 << (api % 64));
-        let Some(word) = self.apis.get(word) else { return };
-        if word.fetch_or(bit, Ordering::AcqRel) & bit != 0 {
-            return;
-        }
-        let (layer, name) = table::describe(api);
-        let definition = Definition::Api { id: u32::from(api), layer: layer as u64, name };
-        session.dictionary.define(session.log, clock::now(), &definition);
     }
 
     /// Id of the module that `address` lies in, defined now if it is new; 0 when unknown.

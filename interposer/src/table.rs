@@ -114,14 +114,13 @@ pub fn row_of(entry: Entry) -> Option<&'static Row> {
     }
 }
 
-/// Layer and name of an entry point, by the id that sites and in-flight words carry.
-pub fn describe(api: u16) -> (Layer, &'static [u8]) {
-    let (layer, row) = if api >= DRIVER_BASE {
-        (Layer::Driver, driver::ROWS.get(usize::from(api - DRIVER_BASE)))
-    } else {
-        (Layer::Runtime, runtime::ROWS.get(usize::from(api).wrapping_sub(1)))
+/// Id, layer and name of every entry point. The ids are those of sites and in-flight words.
+pub fn apis() -> impl Iterator<Item = (u32, Layer, &'static [u8])> {
+    let named = |first: u16, layer, rows: &'static [Row]| {
+        let ids = u32::from(first)..;
+        ids.zip(rows).map(move |(id, row)| (id, layer, row.name.to_bytes()))
     };
-    (layer, row.map_or(b"?", |row| row.name.to_bytes()))
+    named(1, Layer::Runtime, runtime::ROWS).chain(named(DRIVER_BASE, Layer::Driver, driver::ROWS))
 }
 
 /// Real functions of driver rows.

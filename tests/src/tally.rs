@@ -1,6 +1,6 @@
 //! What a program says that it did, held against what a report says.
 //!
-//! [`claims`] is the one table of how the program's keys (`programs/tally.h`) stand in a report.
+//! `claims` is the one table of how the program's keys (`programs/tally.h`) stand in a report.
 //! Each rule also runs backwards: a report that counts something the program never did is as
 //! wrong as one that misses something.
 
@@ -57,7 +57,7 @@ pub fn assert_whole(report: &Value) {
     assert_eq!(report["unknown_frees"], 0, "{:#}", report["examples"]);
 }
 
-/// The program's numbers by the names that [`findings`] gives them.
+/// The program's numbers by the names that `findings` gives them.
 fn claims(printed: &Numbers) -> Numbers {
     let mut claims = Numbers::new();
     let mut add = |key: String, value: u64| *claims.entry(key).or_insert(0) += value;

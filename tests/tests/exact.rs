@@ -1,6 +1,8 @@
 //! What every test program did is what the report says, field by field, and the program itself
 //! notices nothing.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::print_stdout, reason = "what was not run, and figures")]
 
 use gmmtrace_tests::{Outcome, Run, known_programs, number, tally};
 

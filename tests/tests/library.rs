@@ -1,5 +1,7 @@
 //! The library as a file: what it needs, what it shows, and that no way leads into a panic.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::print_stdout, reason = "what was not run, and figures")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,8 @@
 //! Processes begin, split, turn into others, have threads and end in every way; each has its own
 //! right log, and nothing is lost.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::print_stdout, reason = "what was not run, and figures")]
 
 use std::time::Duration;
 

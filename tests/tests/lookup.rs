@@ -1,5 +1,7 @@
 //! Whatever way a program finds its functions, it finds what it would have found without us.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::print_stdout, reason = "what was not run, and figures")]
 
 use std::fs;
 use std::path::Path;

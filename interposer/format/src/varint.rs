@@ -114,7 +114,10 @@ impl<'a> Output<'a> {
         let end = self.at.saturating_add(value.len());
         match self.bytes.get_mut(self.at..end) {
             Some(slots) if !self.full => {
-                slots.copy_from_slice(value);
+                // Not copy_from_slice: its check of the lengths could panic.
+                for (slot, &byte) in slots.iter_mut().zip(value) {
+                    *slot = byte;
+                }
                 self.at = end;
             }
             _ => self.full = true,

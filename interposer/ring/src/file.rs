@@ -162,7 +162,8 @@ impl LogFile {
         let log = unsafe { &mut *place };
         if !log.grow() {
             log.backing = Backing::Written;
-            if !log.grow() {
+            // A file that may not be as large as the smallest log cannot be written either.
+            if crate::errno() == libc::EFBIG || !log.grow() {
                 let error = crate::errno();
                 discard(descriptor, &log.path);
                 return Err(CreateError::Room(error));
@@ -303,7 +304,8 @@ impl LogFile {
 
     fn map_file(&self, offset: i64, bytes: usize) -> Option<*mut u8> {
         let descriptor = self.trusted_descriptor()?;
-        let end = offset + bytes as i64;
+        // What lies behind the cap is mapped and never touched.
+        let end = (offset + bytes as i64).min(i64::from(self.limit) * CHUNK_SIZE as i64);
         if end.cast_unsigned() > file_size_limit() {
             set_errno(libc::EFBIG);
             return None;
