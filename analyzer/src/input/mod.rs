@@ -103,7 +103,12 @@ impl Log {
             header.last = None;
         }
         let state = alive::state(&header);
-        let slots = scan::scan(&opened, size, &mut salvage).map_err(told)?;
+        let running = state == WriterState::Running;
+        let slots = scan::scan(&opened, size, running, &mut salvage).map_err(told)?;
+        let there = size.div_ceil(CHUNK_SIZE as u64);
+        if there < header.slots && !running {
+            salvage.push(Salvage::SlotsMissing { there, taken: header.slots });
+        }
         // Definitions after the events' lengths: an event's definition is written before it.
         let dictionary = dictionary::read(&opened, &slots, state, &mut salvage).map_err(told)?;
         let mut shapes = Shapes::default();

@@ -17,6 +17,13 @@ pub enum Salvage {
         /// What was found.
         error: DecodeError,
     },
+    /// The file ends before the last slot that was taken.
+    SlotsMissing {
+        /// Slots that are there, the header's included.
+        there: u64,
+        /// Slots that were taken.
+        taken: u64,
+    },
     /// The file ends inside a chunk that holds more.
     ChunkCut {
         /// The chunk's slot.
@@ -35,6 +42,13 @@ pub enum Salvage {
     Recycled {
         /// The chunk's slot.
         slot: u64,
+    },
+    /// A thread's last chunk is sealed, which it is only when another one follows.
+    NextMissing {
+        /// The thread's ordinal in the log.
+        thread: u32,
+        /// Number of the first missing chunk.
+        first: u32,
     },
     /// A thread's chunks do not follow on each other.
     ChunkMissing {
@@ -79,7 +93,7 @@ impl Salvage {
     /// Whether events may be missing.
     #[must_use]
     pub const fn loses_events(&self) -> bool {
-        !matches!(self, Self::HeaderCut { .. } | Self::Definitions { .. })
+        !matches!(self, Self::Definitions { .. })
     }
 }
 
@@ -88,6 +102,9 @@ impl fmt::Display for Salvage {
         match *self {
             Self::HeaderCut { length } => {
                 write!(f, "the file ends inside its header, after {length} bytes")
+            }
+            Self::SlotsMissing { there, taken } => {
+                write!(f, "the file was cut: it has {there} slots, and {taken} were taken")
             }
             Self::Kinds { error } => write!(f, "the header's table of event kinds: {error}"),
             Self::ChunkCut { slot, missing } => {
@@ -98,6 +115,9 @@ impl fmt::Display for Salvage {
             }
             Self::Recycled { slot } => {
                 write!(f, "chunk {slot} skipped: recycled, which this version does not read")
+            }
+            Self::NextMissing { thread, first } => {
+                write!(f, "chunks missing: those of thread {thread} from number {first} on")
             }
             Self::ChunkMissing { thread, first, count } => {
                 write!(f, "chunk missing: {count} of thread {thread}, from number {first}")

@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io;
 
-use gmmtrace_format::ChunkHeader;
 use gmmtrace_format::header::{Anchor, InFlight};
 use gmmtrace_format::layout::{
     CHUNK_HEADER, CHUNK_SIZE, CONTENT_DEFINITIONS, CONTENT_EVENTS, PAYLOAD, State,
 };
+use gmmtrace_format::{ChunkHeader, DecodeError};
+
+use rustc_hash::FxHashMap;
 
 use super::{Salvage, read_up_to};
 
@@ -26,6 +28,8 @@ pub struct ChunkRef {
     pub thread: u32,
     /// Which chunk of that owner.
     pub sequence: u32,
+    /// Whether its owner has moved on to another chunk.
+    pub sealed: bool,
     /// Where its in-flight slots are in [`Slots::in_flight`], when it has any.
     pub in_flight: Option<u32>,
 }
@@ -56,32 +60,67 @@ pub struct Slots {
     pub count: u64,
 }
 
-pub(super) fn scan(opened: &File, size: u64, salvage: &mut Vec<Salvage>) -> io::Result<Slots> {
+pub(super) fn scan(
+    opened: &File,
+    size: u64,
+    running: bool,
+    salvage: &mut Vec<Salvage>,
+) -> io::Result<Slots> {
     let mut slots =
         Slots { count: size.div_ceil(CHUNK_SIZE as u64).saturating_sub(1), ..Slots::default() };
+    let mut empty = Vec::new();
     for slot in 1..=slots.count {
-        let mut bytes = [0; CHUNK_HEADER];
-        let start = slot * CHUNK_SIZE as u64;
-        let length = read_up_to(opened, &mut bytes, start)?;
-        if bytes.iter().all(|&byte| byte == 0) {
-            continue;
-        }
-        if length < CHUNK_HEADER {
-            salvage.push(Salvage::ChunkCut { slot, missing: 0 });
-            continue;
-        }
-        if let Ok(header) = ChunkHeader::parse(&bytes) {
-            let available = size.saturating_sub(start + CHUNK_HEADER as u64);
-            slots.add(slot, &header, available, salvage);
+        match read_header(opened, slot)? {
+            None => empty.push(slot),
+            Some(Err(_)) => salvage.push(Salvage::ChunkCut { slot, missing: 0 }),
+            Some(Ok(header)) => slots.add(slot, &header, size, salvage),
         }
     }
+    if running {
+        slots.fill_gaps(opened, &empty, size, salvage)?;
+    }
     slots.events.sort_by_key(|chunk| (chunk.base, chunk.thread, chunk.sequence));
-    slots.check_sequences(salvage);
+    slots.check_sequences(running, salvage);
     Ok(slots)
 }
 
+/// `None` is a slot where nothing was written, an error one that the file ends in.
+fn read_header(opened: &File, slot: u64) -> io::Result<Option<Result<ChunkHeader, DecodeError>>> {
+    let mut bytes = [0; CHUNK_HEADER];
+    let length = read_up_to(opened, &mut bytes, slot * CHUNK_SIZE as u64)?;
+    if bytes.iter().all(|&byte| byte == 0) {
+        return Ok(None);
+    }
+    Ok(Some(ChunkHeader::parse(bytes.get(..length).unwrap_or(&[]))))
+}
+
 impl Slots {
-    fn add(&mut self, slot: u64, header: &ChunkHeader, available: u64, salvage: &mut Vec<Salvage>) {
+    /// A log that is being written can gain a chunk behind the walk and its follower before it.
+    /// Such a chunk was there before its follower, so it is found now.
+    fn fill_gaps(
+        &mut self,
+        opened: &File,
+        empty: &[u64],
+        size: u64,
+        salvage: &mut Vec<Salvage>,
+    ) -> io::Result<()> {
+        let mut last = FxHashMap::default();
+        for chunk in &self.events {
+            let known = last.entry(chunk.thread).or_insert(0);
+            *known = chunk.sequence.max(*known);
+        }
+        for &slot in empty {
+            let Some(Ok(header)) = read_header(opened, slot)? else { continue };
+            let followed = last.get(&header.thread).is_some_and(|&last| header.sequence < last);
+            if followed && header.content == CONTENT_EVENTS {
+                self.add(slot, &header, size, salvage);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, slot: u64, header: &ChunkHeader, size: u64, salvage: &mut Vec<Salvage>) {
+        let available = size.saturating_sub(slot * CHUNK_SIZE as u64 + CHUNK_HEADER as u64);
         match header.state {
             Some(State::Empty) => return,
             Some(State::Open | State::Sealed) => {}
@@ -114,6 +153,7 @@ impl Slots {
             tid: header.tid,
             thread: header.thread,
             sequence: header.sequence,
+            sealed: header.state == Some(State::Sealed),
             in_flight,
         });
     }
@@ -130,19 +170,26 @@ impl Slots {
         }
     }
 
-    fn check_sequences(&self, salvage: &mut Vec<Salvage>) {
-        let mut order: Vec<(u32, u32)> =
-            self.events.iter().map(|chunk| (chunk.thread, chunk.sequence)).collect();
+    /// While the log is being written a chunk can be sealed after its follower was looked for.
+    fn check_sequences(&self, running: bool, salvage: &mut Vec<Salvage>) {
+        let mut order: Vec<(u32, u32, bool)> =
+            self.events.iter().map(|chunk| (chunk.thread, chunk.sequence, chunk.sealed)).collect();
         order.sort_unstable();
         let mut expected = (0, 0);
-        for (thread, sequence) in order {
+        let mut rest = order.iter().peekable();
+        while let Some(&(thread, sequence, sealed)) = rest.next() {
             let next = if expected.0 == thread { expected.1 } else { 0 };
             if sequence > next {
                 salvage.push(Salvage::ChunkMissing { thread, first: next, count: sequence - next });
             } else if sequence < next {
                 salvage.push(Salvage::ChunkTwice { thread, sequence });
             }
-            expected = (thread, sequence.saturating_add(1));
+            let first = sequence.saturating_add(1);
+            let last = rest.peek().is_none_or(|&&(other, ..)| other != thread);
+            if last && sealed && !running {
+                salvage.push(Salvage::NextMissing { thread, first });
+            }
+            expected = (thread, first);
         }
     }
 }

@@ -106,6 +106,8 @@ pub struct FileHeader<'a> {
     pub boot_id: [u8; 16],
     /// Inode of the pid namespace.
     pub pid_namespace: u64,
+    /// Slots taken so far, the header's included; 0 is unknown.
+    pub slots: u64,
     /// Counters, by [`Counter`].
     pub counters: [u64; COUNTERS],
     items: &'a [u8],
@@ -171,6 +173,7 @@ impl<'a> FileHeader<'a> {
             process_start: u64_at(bytes, file::PROCESS_START)?,
             boot_id: array(bytes, file::BOOT_ID)?,
             pid_namespace: u64_at(bytes, file::PID_NAMESPACE)?,
+            slots: u64_at(bytes, file::SLOTS)?,
             counters,
             items: items(bytes)?,
         })

@@ -63,6 +63,8 @@ pub mod file {
     pub const BOOT_ID: usize = 112;
     /// u64, inode of the pid namespace.
     pub const PID_NAMESPACE: usize = 128;
+    /// u64, slots taken so far, this one included; a shorter file was cut. 0 is unknown.
+    pub const SLOTS: usize = 136;
     /// [`super::COUNTERS`] counters, u64 each.
     pub const COUNTERS: usize = 256;
     /// Items: u16 tag, u16 length, bytes.

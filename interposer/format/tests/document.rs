@@ -167,8 +167,9 @@ const FILE_FIELDS: [(usize, usize, &str); 20] = [
 ];
 
 /// What follows them.
-const FILE_REST: [(usize, usize, &str); 3] = [
+const FILE_REST: [(usize, usize, &str); 4] = [
     (file::PID_NAMESPACE, 8, "pid_namespace"),
+    (file::SLOTS, 8, "slots"),
     (file::COUNTERS, 8 * layout::COUNTERS, "counters"),
     (file::ITEMS, layout::CHUNK_SIZE - file::ITEMS, "items"),
 ];
@@ -625,6 +626,7 @@ fn write_file_header(header: &FileHeader<'_>) -> Vec<u8> {
         (file::EXIT_TICKS, header.exit_ticks.unwrap_or(0)),
         (file::PROCESS_START, header.process_start),
         (file::PID_NAMESPACE, header.pid_namespace),
+        (file::SLOTS, header.slots),
     ] {
         put(at, &value.to_le_bytes());
     }

@@ -167,6 +167,11 @@ impl Header {
         self.double(file::MAGIC).store(u64::from_le_bytes(MAGIC), Ordering::Release);
     }
 
+    /// Notes that so many slots were taken.
+    pub fn taken(&self, slots: u32) {
+        self.double(file::SLOTS).fetch_max(u64::from(slots), Ordering::Relaxed);
+    }
+
     /// Adds to a counter.
     pub fn count(&self, counter: Counter, amount: u64) {
         self.double(file::COUNTERS + 8 * counter as usize).fetch_add(amount, Ordering::Relaxed);

@@ -162,8 +162,8 @@ impl LogFile {
         let log = unsafe { &mut *place };
         if !log.grow() {
             log.backing = Backing::Written;
-            // A file that may not be as large as the smallest log cannot be written either.
-            if crate::errno() == libc::EFBIG || !log.grow() {
+            // The smallest log that says anything: the header and a chunk.
+            if file_size_limit() < 2 * CHUNK_SIZE as u64 || !log.grow() {
                 let error = crate::errno();
                 discard(descriptor, &log.path);
                 return Err(CreateError::Room(error));
@@ -219,6 +219,7 @@ impl LogFile {
         }
         let address = self.address(slot);
         if self.populate(address, slot) {
+            self.header().taken(slot + 1);
             return Some(address);
         }
         // Give the slot back if nobody took the next one; else it stays Empty.

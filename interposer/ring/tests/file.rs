@@ -16,7 +16,9 @@ use std::thread;
 
 use gmmtrace_format::definition::{Definition, Definitions};
 use gmmtrace_format::header::Anchor;
-use gmmtrace_format::layout::{CHUNK_HEADER, CHUNK_SIZE, CONTENT_EVENTS, Counter, State, file};
+use gmmtrace_format::layout::{
+    self, CHUNK_HEADER, CHUNK_SIZE, CONTENT_EVENTS, Counter, State, file,
+};
 use gmmtrace_format::varint::Input;
 use gmmtrace_format::{ChunkHeader, Codec, Event, Kind, Shapes};
 use gmmtrace_ring::{Backing, Chunk, CreateError, Dictionary, LogFile, Name, Opening, PATH_SPACE};
@@ -80,13 +82,16 @@ fn in_a_child(test: &str) -> bool {
 }
 
 fn limit_file_size(bytes: u64) {
-    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills a structure of ours.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) }, 0);
+    limit.rlim_cur = bytes;
     // SAFETY: sets a limit of this process from a structure of ours.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
 }
 
 #[test]
-fn a_new_log_is_private_and_all_zeros() {
+fn a_new_log_is_private_and_all_zeros_but_for_the_slots_taken() {
     let folder = tempfile::tempdir().unwrap();
     let log = create(&folder.path().join("a.gmmt"), u64::MAX).unwrap();
     let path = path_of(log);
@@ -94,7 +99,10 @@ fn a_new_log_is_private_and_all_zeros() {
     let metadata = fs::metadata(&path).unwrap();
     assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
     assert_eq!(metadata.len(), MIB);
-    assert!(fs::read(&path).unwrap().iter().all(|&byte| byte == 0));
+    let mut bytes = fs::read(&path).unwrap();
+    assert_eq!(bytes[layout::file::SLOTS], 1);
+    bytes[layout::file::SLOTS] = 0;
+    assert!(bytes.iter().all(|&byte| byte == 0));
     assert_eq!(log.backing(), Backing::Mapped);
 }
 
