@@ -298,8 +298,35 @@ pub fn end(open: Open, api: u16, origin: Origin, kind: Kind, status: u32, operan
         event.status = status;
     }
     this.write(kind, &event);
+    if CAPTURES.load(Ordering::Relaxed) != 0 {
+        captured(kind);
+    }
     if open.outermost {
         this.open_since = 0;
+    }
+}
+
+/// Captures of streams that have begun and not ended. Which calls belong to one only the driver
+/// knows, so that all are counted as doubtful.
+static CAPTURES: AtomicU32 = AtomicU32::new(0);
+
+/// A stream is being captured from here on.
+#[cold]
+pub fn capture_begun() {
+    CAPTURES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A capture has ended.
+#[cold]
+pub fn capture_ended() {
+    let less = |count: u32| count.checked_sub(1);
+    let _ = CAPTURES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+}
+
+#[cold]
+fn captured(kind: Kind) {
+    if matches!(kind, Kind::PoolAlloc | Kind::PoolFree | Kind::Free | Kind::Copy | Kind::Set) {
+        session::count(Counter::Captured);
     }
 }
 

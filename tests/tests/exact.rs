@@ -237,11 +237,14 @@ fn a_program_that_captures_a_graph_notices_nothing() {
     assert_eq!(number(&report, "/ledgers/async_pool/live_bytes"), 777);
 }
 
+/// Graphs have no ledger: what is captured into one is booked as if it had run. That is said, and
+/// the figures are bounds.
 #[test]
-#[ignore = "graphs have no hooks: memory captured into one is booked in the pool, sets likewise"]
-fn memory_of_a_graph_is_not_memory_of_a_pool() {
+fn what_may_be_captured_into_a_graph_is_counted_as_doubtful() {
     let outcome = Run::traced("capture_graph").finish();
-    tally::assert_exact(&outcome.report(), &outcome.keys(""));
+    let report = outcome.report();
+    assert_eq!(report["live"]["bound"], true);
+    assert!(number(&report, "/coverage/notes/during_capture") >= 3, "{:#}", report["coverage"]);
 }
 
 #[test]

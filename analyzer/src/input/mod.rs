@@ -67,10 +67,12 @@ impl Counters {
         self.0.get(counter as usize).copied().unwrap_or(0)
     }
 
-    /// Whether something that changes a live figure may be missing.
+    /// Whether something that changes a live figure may be missing, or is counted that was not
+    /// done: a captured call runs when its graph is launched.
     #[must_use]
     pub fn lost_live(&self) -> bool {
-        const CAUSES: [Counter; 5] = [
+        const CAUSES: [Counter; 6] = [
+            Counter::Captured,
             Counter::LostLive,
             Counter::LostOther,
             Counter::Reentered,

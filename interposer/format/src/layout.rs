@@ -214,4 +214,6 @@ counters! {
         "Times the host had closed or re-used our descriptor and the log was reopened.";
     24 AmbiguousReal "ambiguous_real_function" false
         "Real functions chosen among several loaded copies because the caller could not be told.";
+    25 Captured "during_capture" false
+        "Calls made while a stream was being captured, counted as if each had run once.";
 }

@@ -46,7 +46,8 @@ macro_rules! rows {
             slots: &[],
         }),*];
 
-        // Watched rows tell the thread's context; they make an event only when it changes.
+        // Watched rows tell the thread's context, which makes an event only when it changes, and
+        // whether a stream is being captured.
         $(
             stub!(#[unsafe(no_mangle)] $watched, $watched::body, 0, [], ($($wa)*));
 
@@ -329,4 +330,12 @@ rows! {
     cuCtxPopCurrent_v2(c: *mut Handle) { let _ = c; record::context_current(0) };
     cuCtxGetCurrent(c: *mut Handle) record::context_current(out_word(true, c));
     cuCtxGetDevice(d: *mut c_int) record::context_device(out_int(true, d));
+    cuStreamBeginCapture(s: Stream) { let _ = s; record::capture_begun() };
+    cuStreamBeginCapture_ptsz(s: Stream) { let _ = s; record::capture_begun() };
+    cuStreamBeginCapture_v2(s: Stream, mode: c_uint) { let _ = (s, mode); record::capture_begun() };
+    cuStreamBeginCapture_v2_ptsz(s: Stream, mode: c_uint) { let _ = (s, mode); record::capture_begun() };
+    cuStreamBeginCaptureToGraph(s: Stream, g: Handle, d: *const Handle, e: *const c_void, n: usize, mode: c_uint) { let _ = (s, g, d, e, n, mode); record::capture_begun() };
+    cuStreamBeginCaptureToGraph_ptsz(s: Stream, g: Handle, d: *const Handle, e: *const c_void, n: usize, mode: c_uint) { let _ = (s, g, d, e, n, mode); record::capture_begun() };
+    cuStreamEndCapture(s: Stream, g: *mut Handle) { let _ = (s, g); record::capture_ended() };
+    cuStreamEndCapture_ptsz(s: Stream, g: *mut Handle) { let _ = (s, g); record::capture_ended() };
 }
