@@ -15,6 +15,7 @@ use signal_hook::iterator::Signals;
 
 use super::library;
 use crate::Error;
+use crate::input::EXTENSION;
 
 /// Marks the logs of one run; the library writes it to their headers.
 const RUN: &str = "GMMTRACE_RUN";
@@ -127,12 +128,17 @@ fn preload(library: &Path) -> Result<OsString, Error> {
 /// When the directory is none.
 pub fn pattern(output: Option<&Path>) -> Result<PathBuf, Error> {
     const NAME: &str = "gmmtrace.%e.%p.%t.gmmt";
-    let given = output.map(Path::to_path_buf);
-    let given = given.or_else(|| env::var_os("GMMTRACE_OUT").map(PathBuf::from));
-    let mut path = given.unwrap_or_else(|| PathBuf::from(NAME));
-    if path.is_dir() {
-        path.push(NAME);
-    }
+    let path = match output {
+        Some(path) => {
+            let mut path = path.to_path_buf();
+            if names_a_directory(&path) {
+                fs::create_dir_all(&path).map_err(|error| Error::path("make", &path, error))?;
+                path.push(NAME);
+            }
+            path
+        }
+        None => env::var_os("GMMTRACE_OUT").map_or_else(|| PathBuf::from(NAME), PathBuf::from),
+    };
     let path = std::path::absolute(&path).map_err(|error| Error::path("find", &path, error))?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     match fs::metadata(directory) {
@@ -140,6 +146,13 @@ pub fn pattern(output: Option<&Path>) -> Result<PathBuf, Error> {
         Ok(_) => Err(Error::Said(format!("{}: not a directory", directory.display()))),
         Err(error) => Err(Error::path("write to", directory, error)),
     }
+}
+
+/// A log's name ends in `.gmmt` or has a `%` in it; anything else is a directory, made if need be.
+fn names_a_directory(path: &Path) -> bool {
+    let log = path.extension().is_some_and(|end| end == EXTENSION);
+    let pattern = path.file_name().is_some_and(|name| name.as_bytes().contains(&b'%'));
+    path.is_dir() || !log && !pattern
 }
 
 /// The logs of a run: the command's own and those of its children.

@@ -18,8 +18,8 @@ use crate::order;
 /// Arguments of `run`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Where logs go: a directory, or a name with %p (pid), %e (executable), %h (host), %r
-    /// (rank), %t (time).
+    /// Where logs go: a directory, or a name that ends in .gmmt or holds %p (pid), %e (executable),
+    /// %h (host), %r (rank) or %t (time).
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
     /// Say nothing at the end.

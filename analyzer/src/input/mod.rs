@@ -24,7 +24,7 @@ use crate::Error;
 
 pub use alive::WriterState;
 pub use dictionary::{Api, Dictionary, GpuFacts, Lookup, Module, Site};
-pub use find::logs;
+pub use find::{EXTENSION, logs};
 pub use process::Process;
 pub use salvage::Salvage;
 pub use scan::{ChunkRef, OpenCalls, Slots};
