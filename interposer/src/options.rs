@@ -33,6 +33,14 @@ pub struct Options {
     pub misread: u8,
 }
 
+/// What is said in the log about a value that could not be understood, by bit of
+/// [`Options::misread`].
+pub const MISREAD: [(u8, &[u8]); 3] = [
+    (1, b"GMMTRACE_OUT is too long; the default name is used"),
+    (2, b"GMMTRACE_MAX_BYTES is not a size of at least 1M, such as 500M; there is no cap"),
+    (4, b"GMMTRACE_SAMPLE is neither off nor whole seconds; memory is read every second"),
+];
+
 struct Cell(UnsafeCell<Options>);
 // SAFETY: written once, under the loader's lock, before READ is set.
 unsafe impl Sync for Cell {}

@@ -160,9 +160,10 @@ fn start(generation: u64) -> Option<&'static Session> {
     let page = zeroed(4096)?;
     // SAFETY: our own page.
     let wipes = unsafe { libc::madvise(page.cast(), 4096, libc::MADV_WIPEONFORK) } == 0;
-    if options::get().misread != 0 {
-        let text = b"a GMMTRACE_ switch could not be understood; its default is used";
-        session.dictionary.define(log, now, &Definition::Remark { text });
+    for (bit, text) in options::MISREAD {
+        if options::get().misread & bit != 0 {
+            session.dictionary.define(log, now, &Definition::Remark { text });
+        }
     }
     if !wipes {
         // A forked child could not tell that the session is its parent's, and would write to
