@@ -105,6 +105,20 @@ impl Codec {
     /// `None` when it does not fit; the state is then as before.
     #[inline(always)]
     pub fn encode(&mut self, kind: Kind, event: &Event<'_>, out: &mut [u8]) -> Option<usize> {
+        // An event without text always fits here, so there is nothing to go back to.
+        if out.len() >= MAX_PLAIN && !kind.has_text() {
+            return self.put(kind, event, out);
+        }
+        let before = *self;
+        let length = self.put(kind, event, out);
+        if length.is_none() {
+            *self = before;
+        }
+        length
+    }
+
+    #[inline(always)]
+    fn put(&mut self, kind: Kind, event: &Event<'_>, out: &mut [u8]) -> Option<usize> {
         let mut output = Output::new(out);
         output.byte(kind as u8);
         output.byte(event.flags.0);
@@ -114,14 +128,11 @@ impl Codec {
         if event.flags.has(Flags::FAILED) {
             output.number(u64::from(event.status));
         }
-        let mut registers = self.registers;
         for (&operand, &value) in kind.operands().iter().zip(&event.operands) {
-            put(&mut output, operand, value, event.text, &mut registers);
+            put(&mut output, operand, value, event.text, &mut self.registers);
         }
-        let length = output.finish()?;
-        self.registers = registers;
         self.last = event.end.max(event.start);
-        Some(length)
+        output.finish()
     }
 
     /// Decodes the next event. `None` where nothing more was written.

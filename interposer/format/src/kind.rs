@@ -113,6 +113,13 @@ macro_rules! kinds {
                 match self { $(Self::$variant => &[$(Operand::$operand),*],)* }
             }
 
+            /// Whether its last operand is a text.
+            #[must_use]
+            #[inline(always)]
+            pub const fn has_text(self) -> bool {
+                matches!(self.operands(), [.., Operand::Text])
+            }
+
             /// What its operands are called, in the same order.
             #[must_use]
             pub const fn roles(self) -> &'static [&'static str] {
