@@ -67,8 +67,8 @@ proptest! {
 fn many_threads_at_once_are_merged_all_the_same() {
     let mut log = Writer::default();
     for step in 0..200_u64 {
-        for thread in 0..60 {
-            let number = step * 60 + thread as u64 + 1;
+        for thread in 0..150 {
+            let number = step * 150 + thread as u64 + 1;
             log.push(thread, event(Kind::DeviceAlloc, 10 + step * 7 % 50, &[number]));
         }
     }

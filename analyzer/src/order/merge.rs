@@ -23,7 +23,7 @@ use crate::input::{ChunkRef, Log, OpenCalls, Salvage};
 use crate::units::Ticks;
 
 /// Chunks open at the same time that are kept whole.
-const WHOLE: usize = 24;
+const WHOLE: usize = 72;
 /// Records kept of all chunks together when more are open.
 const WINDOWED: usize = 1 << 18;
 
