@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 #![allow(clippy::print_stdout, reason = "what was not run, and figures")]
 
-use gmmtrace_tests::{Outcome, Run, known_programs, number, tally};
+use gmmtrace_tests::{Outcome, Run, known_programs, number, products, tally};
 
 /// How a program is held against its report.
 enum Check {
@@ -61,6 +61,7 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("primary_reset", Elsewhere),
     ("ipc_pair", Elsewhere),
     ("export_table", Idle(&[])),
+    ("marks", Exact(&[])),
     ("many_events", Exact(&["300000"])),
     ("hook_cost", Elsewhere), // a benchmark
 ];
@@ -260,4 +261,26 @@ fn blocks_are_counted_on_their_own_device() {
         let row = by_gpu.iter().find(|row| row["gpu"] == gpu).unwrap();
         assert_eq!(row[field].as_u64(), printed.get(&key).copied(), "{key}");
     }
+}
+
+#[test]
+fn phases_have_the_names_that_the_program_gives_them() {
+    let run = Run::traced("marks");
+    let outcome = run.environment("NVTX_INJECTION64_PATH", &products().library).finish();
+    let report = outcome.report();
+    tally::assert_exact(&report, &outcome.keys(""));
+    let texts: Vec<&str> = report["marks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|mark| mark["text"].as_str())
+        .collect();
+    assert_eq!(texts, ["plain", "registered", "by name"]);
+    let mut ranges: Vec<(&str, u64, u64)> = Vec::new();
+    for range in report["ranges"].as_array().unwrap() {
+        let number = |key: &str| range[key].as_u64().unwrap();
+        ranges.push((range["name"].as_str().unwrap(), number("count"), number("open")));
+    }
+    ranges.sort_unstable();
+    assert_eq!(ranges, [("across", 1, 0), ("inner", 2, 0), ("outer", 1, 0)]);
 }
