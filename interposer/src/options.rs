@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `GMMTRACE=off` | nothing is recorded; hooks only pass on |
 //! | `GMMTRACE_OUT` | the log's name: `%p` pid, `%h` host, `%e` executable, `%r` rank, `%t` time |
-//! | `GMMTRACE_MAX_BYTES` | the log's size cap, with K, M or G |
+//! | `GMMTRACE_MAX_BYTES` | the log's size cap, with K, M or G; 1M at least |
 //! | `GMMTRACE_SAMPLE` | `off`, or seconds between two readings of device memory |
 
 use core::cell::UnsafeCell;
@@ -14,6 +14,8 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gmmtrace_format::header::Anchor;
 
+/// The smallest cap.
+const SMALLEST: u64 = 1 << 20;
 /// Room for a copied value.
 const SPACE: usize = 2048;
 
@@ -35,9 +37,10 @@ pub struct Options {
 
 /// What is said in the log about a value that could not be understood, by bit of
 /// [`Options::misread`].
-pub const MISREAD: [(u8, &[u8]); 3] = [
+pub const MISREAD: [(u8, &[u8]); 4] = [
     (1, b"GMMTRACE_OUT is too long; the default name is used"),
-    (2, b"GMMTRACE_MAX_BYTES is not a size of at least 1M, such as 500M; there is no cap"),
+    (2, b"GMMTRACE_MAX_BYTES is not a size such as 500M; there is no cap"),
+    (8, b"GMMTRACE_MAX_BYTES is below 1M; the cap is 1M"),
     (4, b"GMMTRACE_SAMPLE is neither off nor whole seconds; memory is read every second"),
 ];
 
@@ -133,8 +136,12 @@ pub fn read() {
         }
     }
     if let Some(value) = variable(c"GMMTRACE_MAX_BYTES") {
-        match bytes(value).filter(|&bytes| bytes >= 1 << 20) {
-            Some(bytes) => options.max_bytes = bytes,
+        match bytes(value) {
+            Some(bytes) if bytes >= SMALLEST => options.max_bytes = bytes,
+            Some(_) => {
+                options.max_bytes = SMALLEST;
+                options.misread |= 8;
+            }
             None => options.misread |= 2,
         }
     }

@@ -248,9 +248,30 @@ fn host(buffer: &mut [u8; 256]) -> &[u8] {
     until_nul(buffer)
 }
 
-/// Environment switches that explain memory; never the whole environment.
-const SWITCHES: [&[u8]; 8] =
-    [b"CUDA_", b"PYTORCH_", b"XLA_", b"TF_", b"NCCL_", b"GMMTRACE", b"CUBLAS_", b"JAX_"];
+/// Environment switches that explain memory; never the whole environment. `TF_` alone is
+/// Terraform's too.
+const SWITCHES: [&[u8]; 12] = [
+    b"CUDA_",
+    b"PYTORCH_",
+    b"XLA_",
+    b"TF_GPU_",
+    b"TF_FORCE_",
+    b"TF_XLA_",
+    b"TF_CUDNN_",
+    b"TF_ENABLE_",
+    b"NCCL_",
+    b"GMMTRACE",
+    b"CUBLAS_",
+    b"JAX_",
+];
+/// A switch with such a word in its name stays out of the log.
+const SECRETS: [&[u8]; 4] = [b"KEY", b"TOKEN", b"SECRET", b"PASSWORD"];
+
+fn is_switch(entry: &[u8]) -> bool {
+    let name = entry.split(|&byte| byte == b'=').next().unwrap_or(&[]);
+    let secret = |word: &&[u8]| name.windows(word.len()).any(|part| part == *word);
+    SWITCHES.iter().any(|prefix| name.starts_with(prefix)) && !SECRETS.iter().any(secret)
+}
 
 fn write_header(log: &LogFile, clock: layout::Clock, now: Anchor, generation: u64) {
     // SAFETY: not published yet, and this thread is alone with it.
@@ -321,7 +342,7 @@ fn write_items(out: &mut [u8]) -> usize {
     let mut environment = [0; 65536];
     let count = options::read_file(c"/proc/self/environ", &mut environment);
     for entry in environment.get(..count).unwrap_or(&[]).split(|&byte| byte == 0) {
-        if SWITCHES.iter().any(|prefix| entry.starts_with(prefix)) {
+        if is_switch(entry) {
             item(Item::Environment, entry);
         }
     }

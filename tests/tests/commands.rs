@@ -94,3 +94,29 @@ fn doctor_names_the_library_and_a_switch_that_it_does_not_know() {
     assert!(said.stdout.contains("libgmmtrace.so loads"), "{}", said.stdout);
     assert!(said.stdout.contains("GMMTRACE_OUTPUT is not one of gmmtrace's"), "{}", said.stdout);
 }
+
+/// A pipe beside the logs must not be waited for.
+#[test]
+fn run_looks_at_files_only_and_refuses_what_has_no_end() {
+    let folder = Folder::new();
+    for name in ["pipe", "pipe.gmmt"] {
+        assert!(Command::new("mkfifo").arg(folder.join(name)).status().unwrap().success());
+    }
+    let program = programs().join("three_ways");
+    let said = run_in(&folder, &["-o".as_ref(), ".".as_ref(), "--".as_ref(), program.as_ref()]);
+    assert_eq!(said.code(), 0, "{}", said.stderr);
+    assert!(said.stderr.contains("Live at end"), "{}", said.stderr);
+    let said = gmmtrace(&["report".as_ref(), folder.join("pipe.gmmt").as_ref()]);
+    assert_eq!(said.code(), 2);
+    assert!(said.stderr.contains("not a regular file"), "{}", said.stderr);
+}
+
+/// A launcher makes no calls itself; its child's report is what was asked for.
+#[test]
+fn run_of_a_shell_reports_on_its_only_child_with_calls() {
+    let folder = Folder::new();
+    let said = shell(&folder, &format!("{}; true", programs().join("three_ways").display()));
+    assert_eq!(said.code(), 0);
+    assert!(said.stderr.contains("Live at end"), "{}", said.stderr);
+    assert!(!said.stderr.contains("no CUDA memory call"), "{}", said.stderr);
+}

@@ -7,15 +7,21 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use rustix::fs::{Access, access};
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 
 use super::library;
 use crate::Error;
 use crate::input::EXTENSION;
+
+/// Signals that would end this process and leave the command alone.
+const CAUGHT: [i32; 6] = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
 
 /// Marks the logs of one run; the library writes it to their headers.
 const RUN: &str = "GMMTRACE_RUN";
@@ -28,8 +34,6 @@ pub struct Recorded {
     pub own: Option<PathBuf>,
     /// The logs of processes that it started.
     pub others: Vec<PathBuf>,
-    /// The directory that logs were to be written to.
-    pub directory: PathBuf,
 }
 
 /// Runs a command under the library. Its logs are written where `output` says.
@@ -47,25 +51,31 @@ pub fn record(mut command: Command, output: Option<&Path>) -> Result<Recorded, E
         command.env("NVTX_INJECTION64_PATH", &library);
     }
     // Before the command runs: a signal in between would end this process alone.
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).map_err(Error::Output)?;
+    let mut signals = Signals::new(CAUGHT).map_err(Error::Output)?;
     let name = command.get_program().to_os_string();
     let mut child = command.spawn().map_err(|error| Error::path("run", Path::new(&name), error))?;
-    let handle = signals.handle();
     let target = Pid::from_child(&child);
-    let passing = thread::spawn(move || pass_on(&mut signals, target));
+    let ended = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&ended);
+    thread::spawn(move || pass_on(&mut signals, target, &told));
     let status = wait(&mut child)?;
-    handle.close();
-    let _ = passing.join();
+    ended.store(true, Ordering::Release);
     let (own, others) = logs_of(&directory, &run, child.id());
-    Ok(Recorded { status, own, others, directory })
+    Ok(Recorded { status, own, others })
 }
 
 /// The terminal sends its signals to the command too; those for this process alone are passed on.
-fn pass_on(signals: &mut Signals, target: Pid) {
+/// Once the command has ended they do to this process what they do to any.
+fn pass_on(signals: &mut Signals, target: Pid, ended: &AtomicBool) {
     for signal in signals.forever() {
+        if ended.load(Ordering::Acquire) {
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
         let signal = match signal {
             SIGTERM => Signal::TERM,
             SIGHUP => Signal::HUP,
+            SIGUSR1 => Signal::USR1,
+            SIGUSR2 => Signal::USR2,
             _ => continue,
         };
         let _ = kill_process(target, signal);
@@ -142,7 +152,10 @@ pub fn pattern(output: Option<&Path>) -> Result<PathBuf, Error> {
     let path = std::path::absolute(&path).map_err(|error| Error::path("find", &path, error))?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     match fs::metadata(directory) {
-        Ok(found) if found.is_dir() => Ok(path),
+        Ok(found) if found.is_dir() => match access(directory, Access::WRITE_OK) {
+            Ok(()) => Ok(path),
+            Err(error) => Err(Error::path("write to", directory, error.into())),
+        },
         Ok(_) => Err(Error::Said(format!("{}: not a directory", directory.display()))),
         Err(error) => Err(Error::path("write to", directory, error)),
     }

@@ -51,16 +51,29 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
 fn say(recorded: &Recorded, program: &OsStr) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     writeln!(stderr)?;
-    match &recorded.own {
+    // A shell or launcher makes no calls itself: what its only child did is what was asked for.
+    let (shown, others) = match (&recorded.own, recorded.others.as_slice()) {
+        (Some(own), others) => (Some(own), others),
+        (None, [only]) => (Some(only), [].as_slice()),
+        (None, others) => (None, others),
+    };
+    match shown {
         Some(path) => {
             if let Err(error) = report::print_text(path, &mut stderr) {
                 writeln!(stderr, "gmmtrace: {error}")?;
             }
         }
-        None => explain(recorded, program, &mut stderr)?,
+        None if others.is_empty() => explain(program, &mut stderr)?,
+        None => {
+            let program = program.display();
+            writeln!(stderr, "gmmtrace: {program} made no CUDA call itself; its children did")?;
+        }
     }
-    for path in &recorded.others {
+    for path in others {
         writeln!(stderr, "gmmtrace: also recorded: {}{}", path.display(), events_of(path))?;
+    }
+    if !others.is_empty() {
+        writeln!(stderr, "gmmtrace: `gmmtrace report FILE...` reports on them")?;
     }
     Ok(())
 }
@@ -79,7 +92,7 @@ fn events_of(path: &Path) -> String {
     format!(" (pid {}, {} events)", log.process.pid, count.0)
 }
 
-fn explain(recorded: &Recorded, program: &OsStr, out: &mut impl Write) -> io::Result<()> {
+fn explain(program: &OsStr, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "gmmtrace: no CUDA memory call was seen in {}", program.display())?;
     match executable::obstacle(program) {
         Some(reason) => writeln!(out, "gmmtrace: {reason}")?,
@@ -89,10 +102,8 @@ fn explain(recorded: &Recorded, program: &OsStr, out: &mut impl Write) -> io::Re
              environment cleared on the way, a setuid or static program, another C library)"
         )?,
     }
-    let directory = recorded.directory.display();
-    let unwritable = rustix::fs::access(&recorded.directory, rustix::fs::Access::WRITE_OK).is_err();
-    if unwritable {
-        writeln!(out, "gmmtrace: logs could not be written to {directory}")?;
+    if std::env::var_os("GMMTRACE").is_some_and(|value| value == "off" || value == "0") {
+        writeln!(out, "gmmtrace: GMMTRACE switches recording off in this environment")?;
     }
     Ok(())
 }

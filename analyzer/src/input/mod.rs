@@ -90,7 +90,7 @@ impl Log {
     /// When the file cannot be read, or not as a log of a version this crate knows.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let told = |source| Error::path("read", path, source);
-        let opened = File::open(path).map_err(told)?;
+        let opened = open_regular(path).map_err(told)?;
         let size = opened.metadata().map_err(told)?.len();
         if size == 0 {
             return Err(Error::Empty(path.to_path_buf()));
@@ -133,6 +133,16 @@ impl Log {
     }
 }
 
+/// Opens a file that has an end: a pipe or a device could keep a reader for ever.
+fn open_regular(path: &Path) -> io::Result<File> {
+    if std::fs::metadata(path)?.is_file() {
+        return File::open(path);
+    }
+    let directory = path.is_dir();
+    let text = if directory { "is a directory" } else { "not a regular file" };
+    Err(io::Error::other(text))
+}
+
 /// The number that changes when the helper writes its last look.
 fn last_sequence(opened: &File) -> io::Result<[u8; 8]> {
     let mut sequence = [0; 8];
@@ -143,7 +153,7 @@ fn last_sequence(opened: &File) -> io::Result<[u8; 8]> {
 /// What a log's header says about its process; `None` when the file is no log.
 #[must_use]
 pub fn process_of(path: &Path) -> Option<Process> {
-    let opened = File::open(path).ok()?;
+    let opened = open_regular(path).ok()?;
     let head = read_head(&opened, 0, &mut Vec::new()).ok()?;
     FileHeader::parse(&head).ok().map(|header| Process::read(&header))
 }

@@ -168,6 +168,9 @@ impl LogFile {
                 discard(descriptor, &log.path);
                 return Err(CreateError::Room(error));
             }
+            // What cannot be written later must not be handed out now: then its loss is counted.
+            let room = u32::try_from(file_size_limit() / CHUNK_SIZE as u64).unwrap_or(u32::MAX);
+            log.limit = log.limit.min(room);
         }
         if log.take().is_none() {
             let error = crate::errno();
