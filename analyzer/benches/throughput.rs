@@ -17,8 +17,8 @@ use std::io::{BufWriter, Write};
 use std::time::Instant;
 
 use gmmtrace::input::Log;
-use gmmtrace::live::LiveSet;
-use gmmtrace::{order, report};
+use gmmtrace::live::Window;
+use gmmtrace::report;
 use gmmtrace_format::{Event, Kind};
 use support::{Chunk, FREE_SITE, RUNTIME_SITE, SITE, Writer, dictionary};
 
@@ -108,16 +108,14 @@ fn measure(events: u64, live: u64, threads: u32) {
     for _ in 0..3 {
         let began = Instant::now();
         let log = Log::open(file.path()).unwrap();
-        let mut set = LiveSet::new(&log.dictionary);
-        let outcome = order::run(&log, &mut set);
-        let report = report::build(&log, &set, &outcome);
+        let report = report::read(&log, Window::default(), |_, _| ());
         let seconds = began.elapsed().as_secs_f64();
         assert_eq!(report.trace.events, events);
         println!(
             "{:.1} M events/s ({events} events, {threads} threads, {live} places, {} live, \
              {:.2} B/event, {seconds:.2} s), high-water {:.1} MiB",
             events as f64 / seconds / 1e6,
-            set.live().count(),
+            report.total.ledgers.iter().map(|ledger| ledger.tally.live_count).sum::<u64>(),
             size as f64 / events as f64,
             status("VmHWM"),
         );

@@ -220,8 +220,17 @@ fn unified_copies_go_by_what_the_ledgers_hold_at_their_ends() {
         row("host_to_host", false, Some("pageable"), [1, 8, 0]),
         row("peer", false, None, [1, 16, 0]),
     ]);
-    assert_eq!(report["copies"], expected);
-    assert_eq!(report["sets"], json!({"count": 1, "bytes": 5}));
+    let rows = report["copies"].as_array().unwrap().iter().map(|found| {
+        assert_eq!(found["total_ns"], 5 * found["count"].as_u64().unwrap());
+        assert_eq!(found["max_ns"], 5);
+        let classes = found["by_size"].as_array().unwrap();
+        let count: u64 = classes.iter().map(|class| class["count"].as_u64().unwrap()).sum();
+        assert_eq!(found["count"], count);
+        let keys = ["direction", "asynchronous", "host_memory", "count", "bytes", "empty"];
+        Value::Object(keys.map(|key| (key.to_owned(), found[key].clone())).into_iter().collect())
+    });
+    assert_eq!(Value::Array(rows.collect()), expected);
+    assert_eq!((&report["sets"]["count"], &report["sets"]["bytes"]), (&json!(1), &json!(5)));
     assert_eq!((&report["failed_copies"], &report["failed_sets"]), (&json!(1), &json!(1)));
 }
 

@@ -1,10 +1,16 @@
-//! Who holds memory: at the end, and at the peaks. Blocks of one ledger whose sites have the
-//! same library, entry point and runtime call stand together.
+//! Who holds memory: now, and at the peaks. Blocks of one ledger whose sites have the same
+//! library, entry point and runtime call stand together; beside that the same memory by size of
+//! the blocks and by the time that they were made.
+
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
 use crate::input::{Dictionary, Site};
-use crate::live::{Ledger, LiveSet, Share, SiteIndex};
+use crate::live::{
+    AGE_SHIFT, Axis, Books, GpuSlot, Ledger, LiveBlock, LiveSet, Moment, Share, SiteIndex, Sum,
+    size_class,
+};
 use crate::units::{Bytes, Ticks};
 
 /// What one kind of call site holds of one ledger.
@@ -47,17 +53,41 @@ impl SiteName {
     }
 }
 
+/// An amount of memory, cut in three ways. Each adds up to the whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// By ledger and site, the largest first.
+    pub held: Vec<Holding>,
+    /// By [`size_class`].
+    pub sizes: BTreeMap<usize, Share>,
+    /// By bucket of age, each of `1 << AGE_SHIFT` buckets of the time axis.
+    pub ages: BTreeMap<usize, Share>,
+}
+
 struct Grouping<'a> {
     live: &'a LiveSet,
     dictionary: &'a Dictionary,
     names: FxHashMap<SiteIndex, SiteName>,
     groups: FxHashMap<(Ledger, SiteName), Holding>,
+    sizes: BTreeMap<usize, Share>,
+    ages: BTreeMap<usize, Share>,
+}
+
+fn add(shares: &mut BTreeMap<usize, Share>, index: usize, share: Share) {
+    let entry = shares.entry(index).or_default();
+    *entry = entry.plus(share);
 }
 
 impl<'a> Grouping<'a> {
     fn new(live: &'a LiveSet, dictionary: &'a Dictionary) -> Self {
-        let (names, groups) = (FxHashMap::default(), FxHashMap::default());
-        Self { live, dictionary, names, groups }
+        Self {
+            live,
+            dictionary,
+            names: FxHashMap::default(),
+            groups: FxHashMap::default(),
+            sizes: BTreeMap::new(),
+            ages: BTreeMap::new(),
+        }
     }
 
     fn add(&mut self, ledger: Ledger, site: SiteIndex, share: Share, oldest: Option<Ticks>) {
@@ -78,58 +108,101 @@ impl<'a> Grouping<'a> {
         };
     }
 
-    /// The largest first; equal ones by name, so that two runs give the same text.
-    fn sorted(self) -> Vec<Holding> {
-        let mut holdings: Vec<Holding> = self.groups.into_values().collect();
-        holdings.sort_by(|a, b| {
-            let names = || (a.ledger, &a.site).cmp(&(b.ledger, &b.site));
-            b.bytes.cmp(&a.bytes).then_with(names)
-        });
-        holdings
+    fn add_ledger(&mut self, books: &Books, ledger: Ledger, moment: Moment) {
+        let (holdings, epochs) = books.holdings(ledger);
+        for (site, share) in holdings.sites(moment, epochs) {
+            self.add(ledger, site, share, None);
+        }
+        for (class, share) in holdings.sizes(moment, epochs) {
+            add(&mut self.sizes, class, share);
+        }
+        for (bucket, share) in holdings.ages(moment, epochs) {
+            add(&mut self.ages, bucket, share);
+        }
+    }
+
+    fn cut(self) -> Cut {
+        let mut held: Vec<Holding> = self.groups.into_values().collect();
+        sort(&mut held);
+        Cut { held, sizes: self.sizes, ages: self.ages }
     }
 }
 
-/// What is live when the log ends.
+fn age_bucket(axis: &Axis, at: Ticks) -> usize {
+    axis.bucket(at) >> AGE_SHIFT
+}
+
+/// What is live now of each ledger, on one device or on all. Within a window only what was made
+/// in it.
 #[must_use]
-pub fn at_end(live: &LiveSet, dictionary: &Dictionary) -> Vec<Holding> {
+pub fn now(live: &LiveSet, dictionary: &Dictionary, gpu: Option<GpuSlot>) -> Vec<(Ledger, Cut)> {
+    let ledgers = Ledger::ALL.iter();
+    let mut groupings: Vec<Grouping<'_>> =
+        ledgers.map(|_| Grouping::new(live, dictionary)).collect();
     let mut by_site: FxHashMap<(Ledger, SiteIndex), (Share, Ticks)> = FxHashMap::default();
-    for block in live.live() {
-        let key = (block.account.ledger, block.account.site);
-        let (share, oldest) = by_site.entry(key).or_insert((Share::default(), block.at));
-        share.count += 1;
-        share.bytes = share.bytes.saturating_add(block.bytes.0);
+    let wanted = |block: &LiveBlock| {
+        gpu.is_none_or(|gpu| block.account.ledger.on_device() && block.account.gpu == gpu)
+            && live.since.is_none_or(|since| block.at >= since)
+    };
+    for block in live.live().filter(wanted) {
+        let one = Share { bytes: block.bytes.0, count: 1 };
+        let ledger = block.account.ledger;
+        let (share, oldest) =
+            by_site.entry((ledger, block.account.site)).or_insert((Share::default(), block.at));
+        *share = share.plus(one);
         *oldest = (*oldest).min(block.at);
+        if let Some(grouping) = groupings.get_mut(ledger as usize) {
+            add(&mut grouping.sizes, size_class(block.bytes), one);
+            add(&mut grouping.ages, age_bucket(&live.axis, block.at), one);
+        }
     }
-    let mut grouping = Grouping::new(live, dictionary);
     for ((ledger, site), (share, oldest)) in by_site {
-        grouping.add(ledger, site, share, Some(oldest));
+        if let Some(grouping) = groupings.get_mut(ledger as usize) {
+            grouping.add(ledger, site, share, Some(oldest));
+        }
     }
-    grouping.sorted()
+    Ledger::ALL.iter().copied().zip(groupings.into_iter().map(Grouping::cut)).collect()
+}
+
+/// Several amounts as one.
+#[must_use]
+pub fn together<'a>(cuts: impl Iterator<Item = &'a Cut>) -> Cut {
+    let mut all = Cut::default();
+    for cut in cuts {
+        all.held.extend(cut.held.iter().cloned());
+        cut.sizes.iter().for_each(|(&class, &share)| add(&mut all.sizes, class, share));
+        cut.ages.iter().for_each(|(&bucket, &share)| add(&mut all.ages, bucket, share));
+    }
+    sort(&mut all.held);
+    all
+}
+
+/// The largest first; equal ones by name, so that two runs give the same text.
+fn sort(held: &mut [Holding]) {
+    held.sort_by(|a, b| {
+        let names = || (a.ledger, &a.site).cmp(&(b.ledger, &b.site));
+        b.bytes.cmp(&a.bytes).then_with(names)
+    });
 }
 
 /// What the ledger was made of at its peak.
 #[must_use]
-pub fn at_peak(live: &LiveSet, dictionary: &Dictionary, ledger: Ledger) -> Vec<Holding> {
+pub fn at_peak(live: &LiveSet, dictionary: &Dictionary, books: &Books, ledger: Ledger) -> Cut {
     let mut grouping = Grouping::new(live, dictionary);
-    if live.books.book(ledger).total.peak_bytes > 0 {
-        for (site, share) in live.books.at_peak(ledger) {
-            grouping.add(ledger, site, share, None);
-        }
+    if books.book(ledger).tally.peak_bytes > 0 {
+        grouping.add_ledger(books, ledger, Moment::OwnPeak);
     }
-    grouping.sorted()
+    grouping.cut()
 }
 
-/// What the sum `gpu` was made of at its peak.
+/// What a sum was made of at its peak.
 #[must_use]
-pub fn at_sum_peak(live: &LiveSet, dictionary: &Dictionary) -> Vec<Holding> {
+pub fn at_sum_peak(live: &LiveSet, dictionary: &Dictionary, books: &Books, sum: Sum) -> Cut {
     let mut grouping = Grouping::new(live, dictionary);
-    if live.books.sum.peak_bytes > 0 {
-        let added = Ledger::ALL.iter().filter(|ledger| ledger.in_gpu_sum());
-        for &ledger in added {
-            for (site, share) in live.books.at_sum_peak(ledger) {
-                grouping.add(ledger, site, share, None);
-            }
+    if books.sum(sum).peak_bytes > 0 {
+        for ledger in sum.ledgers() {
+            grouping.add_ledger(books, ledger, Moment::SumPeak);
         }
     }
-    grouping.sorted()
+    grouping.cut()
 }

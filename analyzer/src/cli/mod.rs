@@ -10,6 +10,7 @@ mod executable;
 pub mod library;
 pub mod output;
 pub mod preload;
+mod progress;
 pub mod report;
 pub mod run;
 

@@ -1,16 +1,16 @@
 //! `gmmtrace report TRACE...`: everything that is known, as text or JSON.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde_json::Value;
 
 use super::output::Output;
+use super::progress::Progress;
 use crate::Error;
 use crate::input::{self, Log};
-use crate::live::LiveSet;
-use crate::order::{self, LaneStart, Record, Sink};
+use crate::live::Window;
 use crate::render::{json, text};
 use crate::report::{self, Report};
 
@@ -120,10 +120,10 @@ fn together(errors: &[Error]) -> Error {
 /// When it cannot be read as a log.
 pub fn read(path: &Path) -> Result<Report, Error> {
     let log = Log::open(path)?;
-    let mut progress = Progress::new(LiveSet::new(&log.dictionary), &log);
-    let outcome = order::run(&log, &mut progress);
+    let mut progress = Progress::new(log.slots.events.len());
+    let report = report::read(&log, Window::default(), |done, all| progress.tell(done, all));
     progress.clear();
-    Ok(report::build(&log, &progress.live, &outcome))
+    Ok(report)
 }
 
 /// Writes the text report of one log to `out`.
@@ -132,54 +132,4 @@ pub fn read(path: &Path) -> Result<Report, Error> {
 /// When the log cannot be read or `out` not be written to.
 pub fn print_text(path: &Path, out: &mut impl Write) -> Result<(), Error> {
     text::write(&read(path)?, out).map_err(Error::Output)
-}
-
-/// Chunks of a log that takes long enough for a person to wonder.
-const LONG: usize = 4_096;
-
-/// The live set, and how far it has come, for a person at a terminal.
-struct Progress {
-    live: LiveSet,
-    shown: bool,
-    percent: usize,
-}
-
-impl Progress {
-    fn new(live: LiveSet, log: &Log) -> Self {
-        let shown = log.slots.events.len() >= LONG && io::stderr().is_terminal();
-        Self { live, shown, percent: usize::MAX }
-    }
-
-    fn say(&self, text: &str) {
-        let mut stderr = io::stderr().lock();
-        let _ = write!(stderr, "\r\x1b[K{text}").and_then(|()| stderr.flush());
-    }
-
-    fn clear(&self) {
-        if self.shown {
-            self.say("");
-        }
-    }
-}
-
-impl Sink for Progress {
-    fn lane(&mut self, ordinal: u32, start: &LaneStart) {
-        self.live.lane(ordinal, start);
-    }
-
-    #[inline]
-    fn records(&mut self, lane: u32, records: &[Record], texts: &[u8]) {
-        self.live.records(lane, records, texts);
-    }
-
-    fn progress(&mut self, done: usize, all: usize) {
-        if !self.shown {
-            return;
-        }
-        let percent = done.saturating_mul(100) / all.max(1);
-        if percent != self.percent {
-            self.percent = percent;
-            self.say(&format!("reading: {percent} %"));
-        }
-    }
 }

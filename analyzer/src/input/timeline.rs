@@ -53,6 +53,27 @@ impl Timeline {
         Nanos(self.scale(i128::from(ticks.0)))
     }
 
+    /// How many ticks a length of time is.
+    #[must_use]
+    pub fn ticks(&self, length: Nanos) -> Ticks {
+        let ticks = i128::from(length.0) * i128::from(self.ticks) / i128::from(self.nanos.max(1));
+        Ticks(u64::try_from(ticks.max(0)).unwrap_or(u64::MAX))
+    }
+
+    /// The stamp of a moment, counted from time zero.
+    #[must_use]
+    pub fn stamp(&self, at: Nanos) -> Ticks {
+        let ticks = i128::from(at.0) * i128::from(self.ticks) / i128::from(self.nanos.max(1));
+        let stamp = i128::from(self.zero) + ticks;
+        Ticks(u64::try_from(stamp.max(0)).unwrap_or(u64::MAX))
+    }
+
+    /// Time zero.
+    #[must_use]
+    pub fn zero(&self) -> Ticks {
+        Ticks(self.zero)
+    }
+
     fn scale(&self, ticks: i128) -> i64 {
         let nanos = ticks * i128::from(self.nanos) / i128::from(self.ticks.max(1));
         i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })

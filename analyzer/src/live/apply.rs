@@ -6,12 +6,14 @@ use gmmtrace_format::kind::copy;
 use super::context::OwnerIndex;
 use super::ledger::{GpuSlot, Ledger, Why};
 use super::odd::Example;
+use super::samples::Reading;
 use super::space::{Block, Space};
-use super::traffic::{CopyKey, Direction, HostMemory};
+use super::stalls::{LongCall, Purpose};
+use super::traffic::{CopyKey, Direction, HostMemory, Transfer};
 use super::vmm::{Piece, physical_ledger};
-use super::{Account, LiveSet, SiteIndex, Spaces};
+use super::{Account, LiveSet, MARKS, SiteIndex, Spaces};
 use crate::order::Record;
-use crate::units::{Address, Ticks};
+use crate::units::{Address, Bytes, Ticks};
 
 /// What every event has.
 #[derive(Clone, Copy)]
@@ -19,6 +21,8 @@ struct Call {
     lane: u32,
     site: SiteIndex,
     at: Ticks,
+    /// The bucket of the time axis.
+    now: usize,
     failed: bool,
 }
 
@@ -45,7 +49,8 @@ impl LiveSet {
         let site = self.sites.index(record.site);
         self.sites.count(site, record);
         let Some(kind) = Kind::from_id(record.kind) else { return };
-        let call = Call { lane, site, at: record.stamp(), failed: record.failed() };
+        let at = record.stamp();
+        let call = Call { lane, site, at, now: self.reach(at), failed: record.failed() };
         match kind {
             Kind::DeviceAlloc => self.alloc(Ledger::Device, call, record),
             Kind::ManagedAlloc => self.alloc(Ledger::Managed, call, record),
@@ -53,13 +58,13 @@ impl LiveSet {
             Kind::HostRegister => self.alloc(Ledger::Registered, call, record),
             Kind::PoolAlloc => self.alloc(Ledger::AsyncPool, call, record),
             Kind::AddressReserve => self.alloc(Ledger::VmmAddress, call, record),
-            Kind::Free => self.free(Ledger::Device, call, record.address::<0>()),
-            Kind::PinnedFree => self.free(Ledger::Pinned, call, record.address::<0>()),
-            Kind::HostUnregister => self.free(Ledger::Registered, call, record.address::<0>()),
-            Kind::PoolFree => self.free(Ledger::AsyncPool, call, record.address::<0>()),
-            Kind::AddressFree => self.free(Ledger::VmmAddress, call, record.address::<0>()),
-            Kind::Copy => self.copy(call.failed, record),
-            Kind::Set => self.set(call.failed, record),
+            Kind::Free => self.free(Ledger::Device, call, record),
+            Kind::PinnedFree => self.free(Ledger::Pinned, call, record),
+            Kind::HostUnregister => self.free(Ledger::Registered, call, record),
+            Kind::PoolFree => self.free(Ledger::AsyncPool, call, record),
+            Kind::AddressFree => self.free(Ledger::VmmAddress, call, record),
+            Kind::Copy => self.copy(call, record),
+            Kind::Set => self.set(call, record),
             _ => self.apply_rare(kind, call, record, texts),
         }
     }
@@ -92,7 +97,8 @@ impl LiveSet {
             Kind::RuntimeCall => self.runtime_call(call, record),
             Kind::Sample => {
                 let (used, total) = (record.bytes::<1>(), record.bytes::<2>());
-                self.samples.add(record.signed::<0>(), used, total, record.number::<3>());
+                let reading = Reading { used, total, process_used: record.number::<3>() };
+                self.samples.add(record.signed::<0>(), reading, call.now);
             }
             _ => {}
         }
@@ -132,10 +138,12 @@ impl LiveSet {
     #[inline]
     fn alloc(&mut self, ledger: Ledger, call: Call, record: &Record) {
         let (gpu, owner) = self.place_in(ledger, call);
-        if call.failed {
-            return self.books.fail(ledger, gpu);
-        }
         let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
+        self.stall(Purpose::Alloc, call, record, Some(bytes));
+        if call.failed {
+            self.look(call.at);
+            return self.views.fail(ledger, gpu);
+        }
         if address.0 == 0 {
             self.odd.null_calls += 1;
             return;
@@ -144,30 +152,52 @@ impl LiveSet {
         let block = Block { bytes, at: call.at, owner, account };
         if let Some(old) = space(&mut self.spaces, ledger).insert(address, block) {
             self.odd.overlaps.note(call.example(ledger, address.0));
-            self.gone(&old, Why::Implicit);
+            self.gone(address, &old, Why::Implicit, call);
         }
         self.contexts.add_block(owner);
-        self.books.add(account, bytes, call.at);
+        if ledger == Ledger::Device {
+            let change = self.edges.add(address, bytes);
+            self.views.keep(gpu, &change, call.at, call.now);
+        }
+        self.book(account, bytes, call);
     }
 
     #[inline]
-    fn gone(&mut self, block: &Block, why: Why) {
+    fn book(&mut self, account: Account, bytes: Bytes, call: Call) {
+        let block = self.traits(account, bytes, call.at);
+        self.views.add(account, block, call.at, call.now);
+    }
+
+    #[inline]
+    fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
         self.contexts.take_block(block.owner);
-        self.books.take(block.account, block.bytes, why);
+        if block.account.ledger == Ledger::Device {
+            let change = self.edges.take(address, block.bytes);
+            self.views.keep(block.account.gpu, &change, call.at, call.now);
+        }
+        let traits = self.traits(block.account, block.bytes, block.at);
+        self.views.take(block.account, traits, why, call.now);
+    }
+
+    #[inline]
+    fn stall(&mut self, purpose: Purpose, call: Call, record: &Record, bytes: Option<Bytes>) {
+        let long = LongCall::of(record, bytes, call.site, call.lane);
+        self.stalls.count(purpose, long, call.now);
     }
 
     /// A free is booked where the block is, which may be in another ledger of its space.
     #[inline]
-    fn free(&mut self, ledger: Ledger, call: Call, address: Address) {
+    fn free(&mut self, ledger: Ledger, call: Call, record: &Record) {
+        let address = record.address::<0>();
         if call.failed {
+            self.stall(Purpose::Free, call, record, None);
             return self.free_failed(ledger, call, address);
         }
-        if address.0 == 0 {
-            self.odd.null_calls += 1;
-            return;
-        }
-        match space(&mut self.spaces, ledger).remove(address) {
-            Some(block) => self.gone(&block, Why::Asked),
+        let block = space(&mut self.spaces, ledger).remove(address);
+        self.stall(Purpose::Free, call, record, block.map(|block| block.bytes));
+        match block {
+            Some(block) => self.gone(address, &block, Why::Asked, call),
+            None if address.0 == 0 => self.odd.null_calls += 1,
             None => self.odd.unknown_frees.note(call.example(ledger, address.0)),
         }
     }
@@ -181,10 +211,10 @@ impl LiveSet {
             _ => None,
         };
         match known {
-            Some(account) => self.books.fail(account.ledger, account.gpu),
+            Some(account) => self.views.fail(account.ledger, account.gpu),
             None => {
                 let (gpu, _) = self.place_in(ledger, call);
-                self.books.fail(ledger, gpu);
+                self.views.fail(ledger, gpu);
             }
         }
     }
@@ -198,33 +228,42 @@ impl LiveSet {
         let on_device = ledger == Ledger::VmmPhysical;
         let location = GpuSlot::of(record.signed::<3>());
         let gpu = if on_device { location } else { GpuSlot::UNKNOWN };
+        self.changed(Purpose::Alloc, call, record, Some(bytes));
         if call.failed {
-            return self.books.fail(ledger, gpu);
+            self.look(call.at);
+            return self.views.fail(ledger, gpu);
         }
         let account = Account { ledger, gpu, site: call.site };
         if let Some(former) = self.vmm.create(handle, Piece { bytes, at: call.at, account }) {
             self.odd.overlaps.note(call.example(ledger, handle.0));
-            self.pieces_gone(former, Why::Implicit);
+            self.pieces_gone(former, Why::Implicit, call);
         }
-        self.books.add(account, bytes, call.at);
+        self.book(account, bytes, call);
     }
 
-    fn pieces_gone(&mut self, pieces: impl IntoIterator<Item = Piece>, why: Why) {
+    fn changed(&mut self, purpose: Purpose, call: Call, record: &Record, bytes: Option<Bytes>) {
+        self.looks.changes += 1;
+        self.stall(purpose, call, record, bytes);
+    }
+
+    fn pieces_gone(&mut self, pieces: impl IntoIterator<Item = Piece>, why: Why, call: Call) {
         for piece in pieces {
-            self.books.take(piece.account, piece.bytes, why);
+            let traits = self.traits(piece.account, piece.bytes, piece.at);
+            self.views.take(piece.account, traits, why, call.now);
         }
     }
 
     fn release(&mut self, call: Call, record: &Record) {
         let handle = record.handle::<0>();
+        self.changed(Purpose::Free, call, record, None);
         if call.failed {
             let account = self.vmm.account(handle);
             let (ledger, gpu) = account
                 .map_or((Ledger::VmmPhysical, GpuSlot::UNKNOWN), |known| (known.ledger, known.gpu));
-            return self.books.fail(ledger, gpu);
+            return self.views.fail(ledger, gpu);
         }
         match self.vmm.release(handle) {
-            Some(gone) => self.pieces_gone(gone, Why::Asked),
+            Some(gone) => self.pieces_gone(gone, Why::Asked, call),
             None => self.odd.unknown_frees.note(call.example(Ledger::VmmPhysical, handle.0)),
         }
     }
@@ -233,8 +272,9 @@ impl LiveSet {
         let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
         let handle = record.handle::<3>();
         let account = self.vmm.mapped_account(handle, call.site);
+        self.changed(Purpose::Alloc, call, record, Some(bytes));
         if call.failed {
-            return self.books.fail(Ledger::VmmMapped, account.gpu);
+            return self.views.fail(Ledger::VmmMapped, account.gpu);
         }
         if address.0 == 0 {
             self.odd.null_calls += 1;
@@ -243,22 +283,23 @@ impl LiveSet {
         let former = self.vmm.map(address, handle, Piece { bytes, at: call.at, account });
         if !former.is_empty() {
             self.odd.overlaps.note(call.example(Ledger::VmmMapped, address.0));
-            self.pieces_gone(former, Why::Implicit);
+            self.pieces_gone(former, Why::Implicit, call);
         }
-        self.books.add(account, bytes, call.at);
+        self.book(account, bytes, call);
     }
 
     fn unmap(&mut self, call: Call, record: &Record) {
         let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
+        self.changed(Purpose::Free, call, record, Some(bytes));
         if call.failed {
             let gpu = self.vmm.device_at(address).unwrap_or_default();
-            return self.books.fail(Ledger::VmmMapped, gpu);
+            return self.views.fail(Ledger::VmmMapped, gpu);
         }
         let gone = self.vmm.unmap(address, bytes);
         if gone.is_empty() {
             self.odd.unknown_frees.note(call.example(Ledger::VmmMapped, address.0));
         }
-        self.pieces_gone(gone, Why::Asked);
+        self.pieces_gone(gone, Why::Asked, call);
     }
 }
 
@@ -285,17 +326,17 @@ impl LiveSet {
             }
         };
         for owner in ended {
-            self.end_owner(owner);
+            self.end_owner(owner, call);
         }
     }
 
-    fn end_owner(&mut self, owner: OwnerIndex) {
+    fn end_owner(&mut self, owner: OwnerIndex, call: Call) {
         let spaces = &mut self.spaces;
         let mut ended = spaces.device.drain_owned(owner);
         ended.append(&mut spaces.pinned.drain_owned(owner));
         ended.append(&mut spaces.registered.drain_owned(owner));
-        for block in &ended {
-            self.gone(block, Why::Implicit);
+        for (address, block) in &ended {
+            self.gone(*address, block, Why::Implicit, call);
         }
     }
 }
@@ -303,9 +344,11 @@ impl LiveSet {
 /// Copies, sets, phases and runtime calls.
 impl LiveSet {
     #[inline]
-    fn copy(&mut self, failed: bool, record: &Record) {
-        if failed {
-            self.traffic.failed_copies += 1;
+    fn copy(&mut self, call: Call, record: &Record) {
+        let bytes = record.bytes::<3>();
+        self.stall(Purpose::Copy, call, record, Some(bytes));
+        if call.failed {
+            self.odd.failed_copies += 1;
             return;
         }
         let mode = record.number::<0>();
@@ -322,7 +365,35 @@ impl LiveSet {
             _ => None,
         };
         let asynchronous = mode & copy::ASYNCHRONOUS != 0;
-        self.traffic.copied(CopyKey { direction, asynchronous, host }, record.bytes::<3>());
+        let key = CopyKey { direction, asynchronous, host };
+        let gpus = self.copy_gpus(direction, to, from, call);
+        self.views.copied(key, Transfer { bytes, length: record.duration() }, gpus);
+    }
+
+    /// The devices at the ends of a copy. Where an address is not known, the device that the
+    /// thread uses.
+    #[inline]
+    fn copy_gpus(
+        &mut self,
+        direction: Direction,
+        to: Address,
+        from: Address,
+        call: Call,
+    ) -> [Option<GpuSlot>; 2] {
+        let (takes, gives) = match direction {
+            Direction::HostToHost => return [None, None],
+            Direction::HostToDevice | Direction::HostToArray => (true, false),
+            Direction::DeviceToHost | Direction::ArrayToHost => (false, true),
+            _ => (true, true),
+        };
+        if self.only_gpu != GpuSlot::UNKNOWN {
+            return [Some(self.only_gpu), None];
+        }
+        let mut gpu = |address| match self.device_at(address) {
+            Some(gpu) if gpu != GpuSlot::UNKNOWN => gpu,
+            _ => self.place(call).0,
+        };
+        [takes.then(|| gpu(to)), gives.then(|| gpu(from))]
     }
 
     /// The device behind an address, when a ledger of device memory has it.
@@ -362,12 +433,17 @@ impl LiveSet {
     }
 
     #[inline]
-    fn set(&mut self, failed: bool, record: &Record) {
-        if failed {
-            self.traffic.failed_sets += 1;
-        } else {
-            self.traffic.set(record.bytes::<2>());
+    fn set(&mut self, call: Call, record: &Record) {
+        let bytes = record.bytes::<2>();
+        self.stall(Purpose::Set, call, record, Some(bytes));
+        if call.failed {
+            self.odd.failed_sets += 1;
+            return;
         }
+        let length = record.duration();
+        let [gpu, _] =
+            self.copy_gpus(Direction::HostToDevice, record.address::<0>(), Address(0), call);
+        self.views.set(Transfer { bytes, length }, gpu.unwrap_or_default());
     }
 
     fn phase(&mut self, kind: Kind, call: Call, record: &Record, texts: &[u8]) {
@@ -376,7 +452,12 @@ impl LiveSet {
         let thread = thread.and_then(|thread| self.threads.get_mut(thread));
         let marks = &mut self.marks;
         match (kind, thread) {
-            (Kind::Mark, _) => marks.mark(call.lane, call.at, text),
+            (Kind::Mark, _) => {
+                marks.mark(call.lane, call.at, text);
+                if marks.mark_count <= MARKS as u64 {
+                    self.look(call.at);
+                }
+            }
             (Kind::RangePush, Some(thread)) => marks.push(&mut thread.ranges, call.at, text),
             (Kind::RangePop, Some(thread)) => marks.pop(&mut thread.ranges, call.at),
             (Kind::RangeStart, _) => marks.start(record.number::<0>(), call.at, text),

@@ -1,129 +1,66 @@
-//! All ledgers together, and who held what at the peaks.
-//!
-//! What a peak was made of is kept copy-on-write: each site has its bytes now, and its bytes as
-//! they were at the last peak if they have changed since. A peak only raises a number, its epoch,
-//! so a new maximum costs nothing however many sites there are:
-//!
-//! ```text
-//! peak         epoch += 1                       saved values of older epochs are void
-//! change       saved.epoch != epoch → save      at most one copy per site and peak
-//! at the end   saved.epoch == epoch ? saved : now
-//! ```
+//! All ledgers and sums of one scope: what was counted, how it went over time, and what the
+//! peaks were made of.
 
-use super::ledger::{GpuSlot, LEDGERS, Ledger, Tally, Why};
+use super::composition::{Epochs, Holdings, Traits};
+use super::ledger::{GpuSlot, LEDGERS, Ledger, SUMS, Sum, Tally, Why};
+use super::series::{Level, Series};
 use super::sites::SiteIndex;
-use crate::units::{Bytes, Ticks};
-
-/// Bytes and blocks of one site.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
-    /// Their bytes.
-    pub bytes: u64,
-    /// How many.
-    pub count: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Saved {
-    epoch: u64,
-    share: Share,
-}
-
-impl Saved {
-    #[inline]
-    fn keep(&mut self, epoch: u64, now: Share) {
-        if self.epoch != epoch {
-            *self = Self { epoch, share: now };
-        }
-    }
-
-    fn at_peak(&self, epoch: u64, now: Share) -> Share {
-        if self.epoch == epoch { self.share } else { now }
-    }
-}
-
-/// What one site holds of one ledger.
-#[derive(Clone, Copy, Debug, Default)]
-struct Held {
-    now: Share,
-    /// At the ledger's own peak.
-    own: Saved,
-    /// At the peak of the sum `gpu`.
-    sum: Saved,
-}
+use crate::units::Ticks;
 
 /// One ledger.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Book {
-    /// Over all devices.
-    pub total: Tally,
-    /// By device slot.
-    gpus: Vec<Tally>,
-    held: Vec<Held>,
+    /// What was counted.
+    pub tally: Tally,
+    /// Its live bytes over time.
+    pub series: Series,
+    holdings: Holdings,
     epoch: u64,
 }
 
 impl Default for Book {
     fn default() -> Self {
-        Self { total: Tally::default(), gpus: Vec::new(), held: Vec::new(), epoch: 1 }
+        let (tally, series) = (Tally::default(), Series::default());
+        Self { tally, series, holdings: Holdings::default(), epoch: 1 }
     }
 }
 
-impl Book {
-    /// The devices that it was used on.
-    pub fn by_gpu(&self) -> impl Iterator<Item = (GpuSlot, &Tally)> {
-        let slots = (0..=u8::MAX).map(GpuSlot);
-        slots.zip(&self.gpus).filter(|(_, tally)| tally.is_used())
-    }
-
-    #[inline]
-    fn gpu(&mut self, gpu: GpuSlot) -> Option<&mut Tally> {
-        let index = usize::from(gpu.0);
-        if index >= self.gpus.len() {
-            self.gpus.resize(index + 1, Tally::default());
-        }
-        self.gpus.get_mut(index)
-    }
-
-    /// The site's entry, with what it held saved before it changes.
-    #[inline]
-    fn held(&mut self, site: SiteIndex, sum_epoch: u64) -> Option<&mut Held> {
-        let index = site.0 as usize;
-        if index >= self.held.len() {
-            self.held.resize(index + 1, Held::default());
-        }
-        let held = self.held.get_mut(index)?;
-        held.own.keep(self.epoch, held.now);
-        held.sum.keep(sum_epoch, held.now);
-        Some(held)
-    }
-}
-
-/// The sum `gpu` over the ledgers of [`Ledger::in_gpu_sum`].
-#[derive(Clone, Copy, Debug)]
-pub struct Sum {
+/// A sum of ledgers.
+#[derive(Clone, Debug)]
+pub struct SumBook {
     /// Bytes live now.
     pub live_bytes: u64,
     /// The greatest number of them.
     pub peak_bytes: u64,
     /// When it was first reached.
     pub peak_at: Ticks,
+    /// Its live bytes over time.
+    pub series: Series,
+    /// What its ledgers held at the moment of each bucket's greatest value.
+    pub parts: Vec<[u64; LEDGERS]>,
     epoch: u64,
 }
 
-/// Every ledger, and their sum.
-#[derive(Debug)]
-pub struct Books {
-    books: [Book; LEDGERS],
-    /// See [`Sum`].
-    pub sum: Sum,
+impl Default for SumBook {
+    fn default() -> Self {
+        Self {
+            live_bytes: 0,
+            peak_bytes: 0,
+            peak_at: Ticks(0),
+            series: Series::default(),
+            parts: Vec::new(),
+            epoch: 1,
+        }
+    }
 }
 
-impl Default for Books {
-    fn default() -> Self {
-        let sum = Sum { live_bytes: 0, peak_bytes: 0, peak_at: Ticks(0), epoch: 1 };
-        Self { books: Default::default(), sum }
-    }
+/// Every ledger, and their sums.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    books: [Book; LEDGERS],
+    sums: [SumBook; SUMS],
+    /// Bytes live now of each ledger.
+    live: [u64; LEDGERS],
 }
 
 /// Where a block is booked.
@@ -145,81 +82,145 @@ impl Books {
         &self.books[ledger as usize]
     }
 
-    /// Books a new block.
+    /// One sum.
+    #[must_use]
+    pub fn sum(&self, sum: Sum) -> &SumBook {
+        &self.sums[sum as usize]
+    }
+
+    /// The holdings of a ledger, with the numbers to read them by.
+    #[must_use]
+    pub fn holdings(&self, ledger: Ledger) -> (&Holdings, Epochs) {
+        (&self.book(ledger).holdings, self.epochs(ledger))
+    }
+
     #[inline]
-    pub fn add(&mut self, account: Account, bytes: Bytes, at: Ticks) {
-        let book = &mut self.books[account.ledger as usize];
-        if let Some(held) = book.held(account.site, self.sum.epoch) {
-            held.now.bytes = held.now.bytes.saturating_add(bytes.0);
-            held.now.count += 1;
-        }
-        if book.total.add(bytes, at) {
+    fn epochs(&self, ledger: Ledger) -> Epochs {
+        let sum = ledger.sum().map_or(0, |sum| self.sums[sum as usize].epoch);
+        Epochs { own: self.book(ledger).epoch, sum }
+    }
+
+    /// Books a new block. `now` is the bucket of the time axis.
+    #[inline]
+    pub fn add(&mut self, ledger: Ledger, block: Traits, at: Ticks, now: usize) {
+        self.reach(ledger, now);
+        let epochs = self.epochs(ledger);
+        let book = &mut self.books[ledger as usize];
+        book.holdings.add(block, epochs);
+        if book.tally.add(block.bytes, at) {
             book.epoch += 1;
         }
-        if let Some(gpu) = book.gpu(account.gpu) {
-            gpu.add(bytes, at);
-        }
-        if account.ledger.in_gpu_sum() {
-            self.sum.add(bytes, at);
+        self.live[ledger as usize] = book.tally.live_bytes;
+        book.series.set(now, book.tally.live_bytes);
+        if let Some(sum) = ledger.sum() {
+            let book = &mut self.sums[sum as usize];
+            book.live_bytes = book.live_bytes.saturating_add(block.bytes.0);
+            if book.live_bytes > book.peak_bytes {
+                book.peak_bytes = book.live_bytes;
+                book.peak_at = at;
+                book.epoch += 1;
+            }
+            let level = book.series.set(now, book.live_bytes);
+            if let Some(last) = book.parts.last_mut().filter(|_| level.max == book.live_bytes) {
+                *last = self.live;
+            }
         }
     }
 
     /// Books that a block is gone.
     #[inline]
-    pub fn take(&mut self, account: Account, bytes: Bytes, why: Why) {
-        let book = &mut self.books[account.ledger as usize];
-        if let Some(held) = book.held(account.site, self.sum.epoch) {
-            held.now.bytes = held.now.bytes.saturating_sub(bytes.0);
-            held.now.count = held.now.count.saturating_sub(1);
+    pub fn take(&mut self, ledger: Ledger, block: Traits, why: Why, now: usize) {
+        self.reach(ledger, now);
+        let epochs = self.epochs(ledger);
+        let book = &mut self.books[ledger as usize];
+        book.holdings.take(block, epochs);
+        book.tally.take(block.bytes, why);
+        self.live[ledger as usize] = book.tally.live_bytes;
+        book.series.set(now, book.tally.live_bytes);
+        if let Some(sum) = ledger.sum() {
+            let book = &mut self.sums[sum as usize];
+            book.live_bytes = book.live_bytes.saturating_sub(block.bytes.0);
+            book.series.set(now, book.live_bytes);
         }
-        book.total.take(bytes, why);
-        if let Some(gpu) = book.gpu(account.gpu) {
-            gpu.take(bytes, why);
+    }
+
+    /// Before anything changes: what a sum is made of now is what a new bucket begins with.
+    #[inline]
+    fn reach(&mut self, ledger: Ledger, now: usize) {
+        if let Some(sum) = ledger.sum().filter(|&sum| self.sums[sum as usize].parts.len() <= now) {
+            let book = &mut self.sums[sum as usize];
+            book.series.extend(now);
+            book.parts.resize(now + 1, self.live);
         }
-        if account.ledger.in_gpu_sum() {
-            self.sum.live_bytes = self.sum.live_bytes.saturating_sub(bytes.0);
+    }
+
+    /// Whether anything was ever counted.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.books.iter().any(|book| book.tally.is_used())
+    }
+
+    /// The same books without the memory that lies on no device.
+    #[must_use]
+    pub fn of_devices(&self) -> Self {
+        let mut books = self.clone();
+        for &ledger in Ledger::ALL.iter().filter(|ledger| !ledger.on_device()) {
+            books.books[ledger as usize] = Book::default();
+            books.live[ledger as usize] = 0;
         }
+        books.sums[Sum::Host as usize] = SumBook::default();
+        for parts in &mut books.sums[Sum::Gpu as usize].parts {
+            for &ledger in Ledger::ALL.iter().filter(|ledger| !ledger.on_device()) {
+                parts[ledger as usize] = 0;
+            }
+        }
+        books
     }
 
     /// Books a call that failed.
-    pub fn fail(&mut self, ledger: Ledger, gpu: GpuSlot) {
-        let book = &mut self.books[ledger as usize];
-        book.total.failed += 1;
-        if let Some(gpu) = book.gpu(gpu) {
-            gpu.failed += 1;
+    pub fn fail(&mut self, ledger: Ledger) {
+        self.books[ledger as usize].tally.failed += 1;
+    }
+
+    /// The time axis has doubled its buckets.
+    pub fn halve(&mut self) {
+        for &ledger in Ledger::ALL {
+            let epochs = self.epochs(ledger);
+            let book = &mut self.books[ledger as usize];
+            book.series.halve();
+            book.holdings.halve(epochs);
+        }
+        for book in &mut self.sums {
+            // The pair's greatest value is the first's, unless the second's is higher.
+            let levels = book.series.levels().chunks(2);
+            let later = |pair: &[Level]| match pair {
+                [first, second] => second.max > first.max,
+                _ => false,
+            };
+            let choices: Vec<usize> = levels.map(|pair| usize::from(later(pair))).collect();
+            let chosen = choices.iter().enumerate().map(|(pair, choice)| pair * 2 + choice);
+            let parts = chosen.filter_map(|place| book.parts.get(place).copied());
+            book.parts = parts.collect();
+            book.series.halve();
         }
     }
 
-    /// What every site held at the ledger's peak.
-    pub fn at_peak(&self, ledger: Ledger) -> impl Iterator<Item = (SiteIndex, Share)> {
-        let book = self.book(ledger);
-        shares(book, move |held| held.own.at_peak(book.epoch, held.now))
-    }
-
-    /// What every site held of the ledger at the peak of the sum `gpu`.
-    pub fn at_sum_peak(&self, ledger: Ledger) -> impl Iterator<Item = (SiteIndex, Share)> {
-        let epoch = self.sum.epoch;
-        shares(self.book(ledger), move |held| held.sum.at_peak(epoch, held.now))
-    }
-}
-
-fn shares<'a>(
-    book: &'a Book,
-    share: impl Fn(&Held) -> Share + 'a,
-) -> impl Iterator<Item = (SiteIndex, Share)> + 'a {
-    let sites = (0..).map(SiteIndex);
-    let all = sites.zip(&book.held).map(move |(site, held)| (site, share(held)));
-    all.filter(|(_, share)| share.count > 0)
-}
-
-impl Sum {
-    #[inline]
-    fn add(&mut self, bytes: Bytes, at: Ticks) {
-        self.live_bytes = self.live_bytes.saturating_add(bytes.0);
-        if self.live_bytes > self.peak_bytes {
-            self.peak_bytes = self.live_bytes;
-            self.peak_at = at;
-            self.epoch += 1;
+    /// Begins to count anew at a moment that is the first of the time axis. What is live stays.
+    pub fn begin(&mut self, at: Ticks) {
+        for &ledger in Ledger::ALL {
+            let epochs = self.epochs(ledger);
+            let book = &mut self.books[ledger as usize];
+            book.tally.begin(at);
+            book.series.begin(book.tally.live_bytes);
+            book.holdings.begin(epochs);
+            book.epoch += 1;
+        }
+        for book in &mut self.sums {
+            book.peak_bytes = book.live_bytes;
+            book.peak_at = at;
+            book.series.begin(book.live_bytes);
+            book.parts = vec![self.live];
+            book.epoch += 1;
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::units::{Bytes, Ticks};
 
 macro_rules! ledgers {
-    ($($variant:ident $name:literal $gpu:literal $doc:literal;)*) => {
+    ($($variant:ident $name:literal $sum:expr, $doc:literal;)*) => {
         /// A kind of memory that is accounted apart from the others.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -28,11 +28,11 @@ macro_rules! ledgers {
                 match self { $(Self::$variant => $doc,)* }
             }
 
-            /// Whether the sum `gpu` adds it.
+            /// The sum that adds it, if one does.
             #[must_use]
             #[inline]
-            pub const fn in_gpu_sum(self) -> bool {
-                match self { $(Self::$variant => $gpu,)* }
+            pub const fn sum(self) -> Option<Sum> {
+                match self { $(Self::$variant => $sum,)* }
             }
         }
 
@@ -42,15 +42,72 @@ macro_rules! ledgers {
 }
 
 ledgers! {
-    Device "device" true "Device memory of the `cuMemAlloc` family.";
-    Managed "managed" false "Managed memory, which moves between host and devices.";
-    Pinned "pinned" false "Page-locked host memory.";
-    Registered "registered" false "Host memory of somebody else's that was page-locked.";
-    AsyncPool "async_pool" true "Stream-ordered memory in use, not what its pools reserve.";
-    VmmAddress "vmm_address" false "Reserved address space, without memory.";
-    VmmPhysical "vmm_physical" true "Physical device memory of virtual memory management.";
-    VmmHost "vmm_host" false "Physical host memory of virtual memory management.";
-    VmmMapped "vmm_mapped" false "Mappings of physical memory into reserved address space.";
+    Device "device" Some(Sum::Gpu), "Device memory of the `cuMemAlloc` family.";
+    Managed "managed" None, "Managed memory, which moves between host and devices.";
+    Pinned "pinned" Some(Sum::Host), "Page-locked host memory.";
+    Registered "registered" Some(Sum::Host), "Host memory of somebody else's that was page-locked.";
+    AsyncPool "async_pool" Some(Sum::Gpu), "Stream-ordered memory in use, not what its pools reserve.";
+    VmmAddress "vmm_address" None, "Reserved address space, without memory.";
+    VmmPhysical "vmm_physical" Some(Sum::Gpu), "Physical device memory of virtual memory management.";
+    VmmHost "vmm_host" Some(Sum::Host), "Physical host memory of virtual memory management.";
+    VmmMapped "vmm_mapped" None, "Mappings of physical memory into reserved address space.";
+}
+
+impl Ledger {
+    /// Whether its memory lies on a device, or is tied to one.
+    #[must_use]
+    #[inline]
+    pub const fn on_device(self) -> bool {
+        match self {
+            Self::Device
+            | Self::Managed
+            | Self::AsyncPool
+            | Self::VmmPhysical
+            | Self::VmmMapped => true,
+            Self::Pinned | Self::Registered | Self::VmmAddress | Self::VmmHost => false,
+        }
+    }
+}
+
+/// Ledgers that are added up. Each ledger is in one sum at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Sum {
+    /// Memory on devices that a call asked for.
+    Gpu,
+    /// Host memory that is page-locked.
+    Host,
+}
+
+/// Number of sums.
+pub const SUMS: usize = Sum::ALL.len();
+
+impl Sum {
+    /// Every sum, in the order of reports.
+    pub const ALL: &'static [Self] = &[Self::Gpu, Self::Host];
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gpu => "gpu",
+            Self::Host => "host",
+        }
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Gpu => "Memory on devices that a call asked for.",
+            Self::Host => "Host memory that is page-locked.",
+        }
+    }
+
+    /// The ledgers that it adds.
+    pub fn ledgers(self) -> impl Iterator<Item = Ledger> + Clone {
+        Ledger::ALL.iter().copied().filter(move |ledger| ledger.sum() == Some(self))
+    }
 }
 
 /// Ledgers that a later recorder will fill: no entry point of theirs is hooked, so nothing is
@@ -138,10 +195,25 @@ impl Tally {
         self.live_bytes = self.live_bytes.saturating_sub(bytes.0);
     }
 
+    /// Begins to count anew: what is live stays, and is the first peak.
+    pub fn begin(&mut self, at: Ticks) {
+        *self = Self {
+            live_count: self.live_count,
+            live_bytes: self.live_bytes,
+            peak_bytes: self.live_bytes,
+            peak_at: at,
+            ..Self::default()
+        };
+    }
+
     /// Whether anything was ever counted.
     #[must_use]
     pub const fn is_used(&self) -> bool {
-        self.allocs > 0 || self.frees > 0 || self.failed > 0 || self.implicit_frees > 0
+        self.allocs > 0
+            || self.frees > 0
+            || self.failed > 0
+            || self.implicit_frees > 0
+            || self.live_count > 0
     }
 }
 

@@ -67,6 +67,16 @@ pub struct Marks {
 }
 
 impl Marks {
+    /// Begins to count anew; ranges that are open stay so.
+    pub fn restart(&mut self) {
+        self.marks.clear();
+        self.mark_count = 0;
+        self.uncounted = 0;
+        for range in &mut self.ranges {
+            (range.count, range.total) = (0, 0);
+        }
+    }
+
     /// A mark.
     pub fn mark(&mut self, lane: u32, at: Ticks, text: &[u8]) {
         self.mark_count += 1;

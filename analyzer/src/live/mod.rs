@@ -12,32 +12,50 @@
 //! may say anything: no sum overflows, no table is indexed by what a log says.
 
 mod apply;
+mod axis;
 mod books;
+mod composition;
 mod context;
+mod granules;
 mod ledger;
+mod looks;
 mod marks;
 mod odd;
 mod samples;
+mod series;
 mod sites;
 mod space;
+mod stalls;
 mod traffic;
+mod view;
 mod vmm;
+mod window;
 
-pub use books::{Account, Book, Books, Share, Sum};
+pub use axis::{AGE_SHIFT, Axis};
+pub use books::{Account, Book, Books, SumBook};
+pub use composition::{Epochs, Holdings, Moment, Share, size_class, sizes_of_class};
 pub use context::{Contexts, Counts};
-pub use ledger::{GpuSlot, Ledger, NOT_COUNTED, Tally};
+pub use granules::{GRANULE, Granules, Kept};
+pub use ledger::{GpuSlot, Ledger, NOT_COUNTED, Sum, Tally};
+pub use looks::{Gaps, Looks, Pin, RangeGaps, gaps};
 pub use marks::{MARKS, Mark, Marks, NAMES, RangeTotal};
 pub use odd::{Example, Odd, Oddity};
-pub use samples::{Sampled, Samples};
+pub use samples::{Sampled, SampledSeries, Samples};
+pub use series::{Level, Series};
 pub use sites::{Calls, SiteIndex, Sites};
-pub use traffic::{CopyKey, Direction, HostMemory, Moved, Traffic};
+pub use stalls::{LongCall, Purpose, Stall, Stalls};
+pub use traffic::{CopyKey, Direction, HostMemory, Moved, Traffic, Transfers};
+pub use view::{View, Views};
+pub use window::{Window, Windowed};
 
 use rustc_hash::FxHashMap;
 
-use crate::input::Dictionary;
+use crate::input::Log;
 use crate::order::{LaneStart, Record, Sink};
 use crate::units::{Bytes, Ticks};
+use composition::Traits;
 use context::Current;
+use granules::Edges;
 use marks::Stack;
 use space::Space;
 use vmm::Vmm;
@@ -68,22 +86,31 @@ struct Thread {
 pub struct LiveSet {
     /// Call sites and their calls.
     pub sites: Sites,
-    /// The ledgers.
-    pub books: Books,
+    /// Ledgers, sums, copies and sets, of all devices and of each.
+    pub views: Views,
+    /// The axis of everything over time.
+    pub axis: Axis,
+    /// Time in calls.
+    pub stalls: Stalls,
+    /// What needed the order of addresses.
+    pub looks: Looks,
     /// Contexts.
     pub contexts: Contexts,
     /// Threads.
     pub lanes: Vec<Lane>,
-    /// Copies and sets.
-    pub traffic: Traffic,
     /// Marks and ranges.
     pub marks: Marks,
     /// Readings of device memory.
     pub samples: Samples,
     /// What does not fit.
     pub odd: Odd,
-    /// Events applied.
+    /// Events counted.
     pub events: u64,
+    /// When counting began, if not with the log.
+    pub since: Option<Ticks>,
+    edges: Edges,
+    /// The last bucket of the axis that an event was in.
+    bucket: usize,
     threads: Vec<Thread>,
     /// The lane that began last under each thread ordinal.
     last_lanes: FxHashMap<u32, usize>,
@@ -116,24 +143,98 @@ pub struct LiveBlock {
 impl LiveSet {
     /// Nothing is live yet.
     #[must_use]
-    pub fn new(dictionary: &Dictionary) -> Self {
-        let one = dictionary.gpus.len() == 1;
+    pub fn new(log: &Log) -> Self {
+        let one = log.dictionary.gpus.len() == 1;
         Self {
-            sites: Sites::new(dictionary),
-            books: Books::default(),
+            sites: Sites::new(&log.dictionary),
+            views: Views::default(),
+            axis: Axis::new(log.timeline.zero()),
+            stalls: Stalls::new(&log.timeline),
+            looks: Looks::default(),
             contexts: Contexts::default(),
             lanes: Vec::new(),
-            traffic: Traffic::default(),
             marks: Marks::default(),
             samples: Samples::default(),
             odd: Odd::default(),
             events: 0,
+            since: None,
+            edges: Edges::default(),
+            bucket: 0,
             threads: Vec::new(),
             last_lanes: FxHashMap::default(),
             spaces: Spaces::default(),
             vmm: Vmm::default(),
             only_gpu: if one { GpuSlot::of(0) } else { GpuSlot::UNKNOWN },
         }
+    }
+
+    /// Begins to count anew. What is live stays live, and every peak begins with it.
+    pub fn begin(&mut self, at: Ticks) {
+        self.since = Some(at);
+        self.axis = Axis::new(at);
+        self.bucket = 0;
+        self.views.begin(at);
+        self.stalls.begin();
+        self.sites.begin();
+        self.samples.begin();
+        self.looks = Looks::default();
+        self.looks.changes = 1;
+        self.marks.restart();
+        self.odd = Odd::default();
+        self.events = 0;
+        self.lanes.iter_mut().for_each(|lane| lane.calls = false);
+    }
+
+    /// Looks at what needs the order of addresses, as it is now.
+    pub fn look(&mut self, at: Ticks) {
+        self.looks.count += 1;
+        self.looks.at_ranges(&self.spaces.reserved, &self.vmm, at);
+        let waste = self.views.all.kept.now.waste();
+        self.looks.at_pins(&self.spaces.device, &self.edges, waste, at);
+    }
+
+    /// The last bucket of the time axis that an event was in.
+    #[must_use]
+    pub const fn reached(&self) -> usize {
+        self.bucket
+    }
+
+    /// The holes in reserved ranges now.
+    #[must_use]
+    pub fn gaps(&self) -> Gaps {
+        gaps(&self.spaces.reserved, &self.vmm)
+    }
+
+    /// The bucket of a stamp, on an axis that reaches it.
+    #[inline]
+    fn reach(&mut self, at: Ticks) -> usize {
+        if self.axis.is_outgrown(at) {
+            self.outgrow(at);
+        }
+        let bucket = self.axis.bucket(at);
+        if bucket > self.bucket {
+            self.bucket = bucket;
+            // The state until now is that of the end of the bucket before.
+            self.look(self.axis.start(bucket));
+        }
+        self.bucket
+    }
+
+    #[cold]
+    fn outgrow(&mut self, at: Ticks) {
+        while self.axis.is_outgrown(at) {
+            self.axis.double();
+            self.bucket /= 2;
+            self.views.halve();
+            self.stalls.halve();
+            self.samples.halve();
+        }
+    }
+
+    /// What is asked about a block.
+    #[inline]
+    fn traits(&self, account: Account, bytes: Bytes, at: Ticks) -> Traits {
+        Traits { site: account.site, bytes, bucket: self.axis.bucket(at) }
     }
 
     /// Every live block, in no order.

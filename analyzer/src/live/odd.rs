@@ -1,4 +1,4 @@
-//! What does not fit the live set, counted, with a few examples.
+//! What failed or does not fit the live set, counted, with a few examples.
 
 use super::ledger::Ledger;
 use super::sites::SiteIndex;
@@ -48,4 +48,8 @@ pub struct Odd {
     pub unknown_frees: Oddity,
     /// Allocations at a place where something is live.
     pub overlaps: Oddity,
+    /// Copies that failed.
+    pub failed_copies: u64,
+    /// Sets that failed.
+    pub failed_sets: u64,
 }

@@ -134,6 +134,13 @@ impl Sites {
         calls.first_failed += first & failed;
     }
 
+    /// Begins to count anew.
+    pub fn begin(&mut self) {
+        for row in &mut self.rows {
+            row.calls = Calls::default();
+        }
+    }
+
     /// Every site with its calls, those without a definition first.
     pub fn all(&self) -> impl Iterator<Item = (Option<Site>, &Calls)> {
         self.rows.iter().map(|row| (row.site, &row.calls))

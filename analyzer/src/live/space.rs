@@ -75,11 +75,17 @@ impl Space {
     }
 
     /// Takes every block of an owner.
-    pub fn drain_owned(&mut self, owner: OwnerIndex) -> Vec<Block> {
+    pub fn drain_owned(&mut self, owner: OwnerIndex) -> Vec<(Address, Block)> {
         let owned = self.blocks.iter().filter(|(_, block)| block.owner == owner);
         let mut addresses: Vec<Address> = owned.map(|(&address, _)| address).collect();
         addresses.sort_unstable();
-        addresses.into_iter().filter_map(|address| self.remove(address)).collect()
+        let removed = |address| self.remove(address).map(|block| (address, block));
+        addresses.into_iter().filter_map(removed).collect()
+    }
+
+    /// Every live block with its address, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (Address, &Block)> {
+        self.blocks.iter().map(|(&address, block)| (address, block))
     }
 
     /// Every live block, in no order.

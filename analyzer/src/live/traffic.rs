@@ -2,7 +2,8 @@
 
 use gmmtrace_format::kind::copy;
 
-use crate::units::Bytes;
+use super::composition::{Share, size_class};
+use crate::units::{Bytes, Ticks};
 
 macro_rules! directions {
     ($($variant:ident $mode:ident $name:literal;)*) => {
@@ -88,12 +89,44 @@ pub struct Moved {
     pub empty: u64,
 }
 
-impl Moved {
+/// One copy or set.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// What it moved.
+    pub bytes: Bytes,
+    /// How long the call took.
+    pub length: Ticks,
+}
+
+/// Calls of one kind.
+#[derive(Clone, Debug, Default)]
+pub struct Transfers {
+    /// How many, and how much.
+    pub moved: Moved,
+    /// Their time together.
+    pub total: Ticks,
+    /// The longest.
+    pub max: Ticks,
+    /// By [`size_class`].
+    pub sizes: Vec<Share>,
+}
+
+impl Transfers {
     #[inline]
-    fn add(&mut self, bytes: Bytes) {
-        self.count += 1;
-        self.bytes = self.bytes.saturating_add(bytes.0);
-        self.empty += u64::from(bytes.0 == 0);
+    fn add(&mut self, call: Transfer) {
+        let Transfer { bytes, length } = call;
+        self.moved.count += 1;
+        self.moved.bytes = self.moved.bytes.saturating_add(bytes.0);
+        self.moved.empty += u64::from(bytes.0 == 0);
+        self.total = Ticks(self.total.0.saturating_add(length.0));
+        self.max = self.max.max(length);
+        let class = size_class(bytes);
+        if class >= self.sizes.len() {
+            self.sizes.resize(class + 1, Share::default());
+        }
+        if let Some(share) = self.sizes.get_mut(class) {
+            *share = share.plus(Share { bytes: bytes.0, count: 1 });
+        }
     }
 }
 
@@ -110,40 +143,50 @@ pub struct CopyKey {
     pub host: Option<HostMemory>,
 }
 
-/// All copies and sets.
+/// All copies and sets of one scope.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
-    copies: [[[Moved; HOSTS]; 2]; DIRECTIONS],
+    copies: [[[Transfers; HOSTS]; 2]; DIRECTIONS],
     /// Sets.
-    pub sets: Moved,
-    /// Copies that failed.
-    pub failed_copies: u64,
-    /// Sets that failed.
-    pub failed_sets: u64,
+    pub sets: Transfers,
 }
 
 impl Traffic {
     /// Counts a copy.
     #[inline]
-    pub fn copied(&mut self, key: CopyKey, bytes: Bytes) {
+    pub fn copied(&mut self, key: CopyKey, call: Transfer) {
         let host = key.host.map_or(HOSTS - 1, |host| host as usize);
-        self.copies[key.direction as usize][usize::from(key.asynchronous)][host].add(bytes);
+        self.copies[key.direction as usize][usize::from(key.asynchronous)][host].add(call);
+    }
+
+    /// The same without the copies from host to host.
+    #[must_use]
+    pub fn of_devices(&self) -> Self {
+        let mut traffic = self.clone();
+        traffic.copies[Direction::HostToHost as usize] = Default::default();
+        traffic
     }
 
     /// Counts a set.
     #[inline]
-    pub fn set(&mut self, bytes: Bytes) {
-        self.sets.add(bytes);
+    pub fn set(&mut self, call: Transfer) {
+        self.sets.add(call);
     }
 
     /// Every kind of copy that was made.
-    pub fn copies(&self) -> impl Iterator<Item = (CopyKey, Moved)> {
+    pub fn copies(&self) -> impl Iterator<Item = (CopyKey, &Transfers)> {
         Direction::ALL.iter().zip(&self.copies).flat_map(|(&direction, manners)| {
             [false, true].into_iter().zip(manners).flat_map(move |(asynchronous, hosts)| {
                 let kinds = HostMemory::ALL.iter().copied().map(Some).chain([None]);
                 let keys = kinds.map(move |host| CopyKey { direction, asynchronous, host });
-                keys.zip(hosts.iter().copied()).filter(|(_, moved)| moved.count > 0)
+                keys.zip(hosts).filter(|(_, transfers)| transfers.moved.count > 0)
             })
         })
+    }
+
+    /// Whether anything was counted.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.sets.moved.count > 0 || self.copies().next().is_some()
     }
 }

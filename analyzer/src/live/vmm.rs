@@ -168,6 +168,31 @@ impl Vmm {
         self.mapping_at(address).map(|mapping| mapping.piece.account.gpu)
     }
 
+    /// Mappings that begin in a range, by address.
+    pub fn mapped_in(
+        &self,
+        start: Address,
+        end: Address,
+    ) -> impl Iterator<Item = (Address, Bytes)> + '_ {
+        let within = self.mappings.range(start..end.max(start));
+        within.map(|(&address, mapping)| (address, mapping.piece.bytes))
+    }
+
+    /// Number of mappings.
+    #[must_use]
+    pub fn mapping_count(&self) -> usize {
+        self.mappings.len()
+    }
+
+    /// Bytes of physical memory of devices that is mapped nowhere.
+    #[must_use]
+    pub fn unmapped_physical(&self) -> u64 {
+        let unmapped = self.physical.values().filter(|physical| physical.mappings == 0);
+        let pieces = unmapped.map(|physical| &physical.piece);
+        let on_device = pieces.filter(|piece| piece.account.ledger == Ledger::VmmPhysical);
+        on_device.fold(0, |sum: u64, piece| sum.saturating_add(piece.bytes.0))
+    }
+
     /// Every live piece, in no order.
     pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
         let physical = self.physical.values().map(|physical| &physical.piece);

@@ -8,8 +8,10 @@ use super::table::Align::{Left, Right};
 use super::table::{Table, clean, grouped};
 use crate::analysis::held::SiteName;
 use crate::input::WriterState;
-use crate::live::{MARKS, NOT_COUNTED};
-use crate::report::{HeldReport, LedgerReport, OddReport, Report, layer_name};
+use crate::live::{MARKS, NOT_COUNTED, Sum};
+use crate::report::{
+    HeldReport, LedgerReport, MovedReport, OddReport, Report, Scope, ScopeReport, layer_name,
+};
 use crate::units::{Bytes, Gpu, Nanos};
 
 /// Rows shown of a long table.
@@ -25,8 +27,9 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     in_flight(report, out)?;
     ledgers(report, out)?;
     by_gpu(report, out)?;
-    held(live_title(report), "nothing is live", &report.live_at_end, true, out)?;
-    held("The peak of GPU memory was made of", "", &report.peak.held, false, out)?;
+    held(live_title(report), "nothing is live", &report.total.live_at_end, true, out)?;
+    let peak = report.total.sum(Sum::Gpu).map(|sum| sum.at_peak.held.as_slice());
+    held("The peak of GPU memory was made of", "", peak.unwrap_or_default(), false, out)?;
     traffic(report, out)?;
     calls(report, out)?;
     sampled(report, out)?;
@@ -46,6 +49,13 @@ fn at(time: Option<Nanos>) -> String {
 
 fn gpu_name(gpu: Option<Gpu>) -> String {
     gpu.map_or_else(|| "unknown".to_owned(), |gpu| format!("GPU {}", gpu.0))
+}
+
+fn scope_name(scope: Scope) -> String {
+    match scope {
+        Scope::All => "all".to_owned(),
+        Scope::On(gpu) => gpu_name(gpu),
+    }
 }
 
 fn head(report: &Report, out: &mut impl Write) -> io::Result<()> {
@@ -77,11 +87,12 @@ fn head(report: &Report, out: &mut impl Write) -> io::Result<()> {
 /// The lines that answer before the tables do.
 fn facts(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let bound = if report.bound { "  (bound: events are missing, see Losses)" } else { "" };
-    let peak = &report.peak;
-    let adds: Vec<&str> = peak.adds.iter().map(|ledger| ledger.name()).collect();
-    let when = peak.at.map(|at| format!(" at {at}")).unwrap_or_default();
-    writeln!(out, "Peak GPU memory   {}{when}{bound}", exact(peak.bytes))?;
-    writeln!(out, "{:<18}{}{bound}", live_title(report), exact(report.live))?;
+    let adds: Vec<&str> = Sum::Gpu.ledgers().map(|ledger| ledger.name()).collect();
+    if let Some(gpu) = report.total.sum(Sum::Gpu) {
+        let when = gpu.peak_at.map(|at| format!(" at {at}")).unwrap_or_default();
+        writeln!(out, "Peak GPU memory   {}{when}{bound}", exact(gpu.peak))?;
+        writeln!(out, "{:<18}{}{bound}", live_title(report), exact(gpu.live))?;
+    }
     writeln!(out, "                  both are {}", adds.join(" + "))?;
     writeln!(out, "Failed calls      {}", failures(report))?;
     writeln!(out, "Losses            {}", losses(report))?;
@@ -100,8 +111,8 @@ fn live_title(report: &Report) -> &'static str {
 }
 
 fn failures(report: &Report) -> String {
-    let used = report.ledgers.iter().filter(|ledger| ledger.total.tally.failed > 0);
-    let named = used.map(|used| (used.ledger.name(), used.total.tally.failed));
+    let used = report.total.ledgers.iter().filter(|ledger| ledger.tally.failed > 0);
+    let named = used.map(|used| (used.ledger.name(), used.tally.failed));
     let others = [("copies", report.failed_copies), ("sets", report.failed_sets)];
     let all = named.chain(others).filter(|&(_, count)| count > 0);
     let words: Vec<String> =
@@ -144,7 +155,7 @@ fn ending(report: &Report) -> String {
 
 fn ledgers(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let used: Vec<&LedgerReport> =
-        report.ledgers.iter().filter(|ledger| ledger.total.tally.is_used()).collect();
+        report.total.ledgers.iter().filter(|ledger| ledger.tally.is_used()).collect();
     writeln!(out, "\nLedgers{}", if report.bound { " (live and peak are bounds)" } else { "" })?;
     if used.is_empty() {
         return writeln!(out, "  no call that takes or gives memory was seen");
@@ -162,7 +173,7 @@ fn ledgers(report: &Report, out: &mut impl Write) -> io::Result<()> {
         ("peak at", Right),
     ]);
     for ledger in &used {
-        let tally = &ledger.total.tally;
+        let tally = &ledger.tally;
         table.row([
             ledger.ledger.name().to_owned(),
             grouped(tally.allocs),
@@ -173,7 +184,7 @@ fn ledgers(report: &Report, out: &mut impl Write) -> io::Result<()> {
             grouped(tally.live_count),
             grouped(tally.live_bytes),
             Bytes(tally.peak_bytes).to_string(),
-            at(ledger.total.peak_at),
+            at(ledger.peak_at),
         ]);
     }
     table.write(out)?;
@@ -181,10 +192,9 @@ fn ledgers(report: &Report, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn by_gpu(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    let on_gpu = |ledger: &&LedgerReport| ledger.by_gpu.iter().any(|(gpu, _)| gpu.is_some());
-    let several = report.ledgers.iter().filter(on_gpu).any(|ledger| {
-        ledger.by_gpu.len() > 1 || ledger.by_gpu.iter().any(|(gpu, _)| *gpu != Some(Gpu(0)))
-    });
+    let on_gpu = |scope: &&ScopeReport| matches!(scope.scope, Scope::On(Some(_)));
+    let several = report.by_gpu.iter().filter(on_gpu).count() > 1
+        || report.by_gpu.iter().filter(on_gpu).any(|scope| scope.scope != Scope::On(Some(Gpu(0))));
     if !several {
         return Ok(());
     }
@@ -198,16 +208,17 @@ fn by_gpu(report: &Report, out: &mut impl Write) -> io::Result<()> {
         ("peak", Right),
         ("peak at", Right),
     ]);
-    for ledger in report.ledgers.iter().filter(on_gpu) {
-        for (gpu, total) in ledger.by_gpu.iter().filter(|(_, total)| total.tally.allocs > 0) {
+    for scope in &report.by_gpu {
+        let used = scope.ledgers.iter().filter(|ledger| ledger.tally.allocs > 0);
+        for ledger in used.filter(|ledger| ledger.ledger.sum() != Some(Sum::Host)) {
             table.row([
-                gpu_name(*gpu),
+                scope_name(scope.scope),
                 ledger.ledger.name().to_owned(),
-                grouped(total.tally.allocs),
-                grouped(total.tally.live_count),
-                grouped(total.tally.live_bytes),
-                Bytes(total.tally.peak_bytes).to_string(),
-                at(total.peak_at),
+                grouped(ledger.tally.allocs),
+                grouped(ledger.tally.live_count),
+                grouped(ledger.tally.live_bytes),
+                Bytes(ledger.tally.peak_bytes).to_string(),
+                at(ledger.peak_at),
             ]);
         }
     }
@@ -270,8 +281,9 @@ fn held(
 }
 
 fn traffic(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    let sets = report.sets;
-    if report.copies.is_empty() && sets.count == 0 {
+    let sets = report.total.sets.moved;
+    let copies = &report.total.copies;
+    if copies.is_empty() && sets.count == 0 {
         return Ok(());
     }
     writeln!(out, "\nCopies and sets")?;
@@ -283,7 +295,7 @@ fn traffic(report: &Report, out: &mut impl Write) -> io::Result<()> {
         ("", Right),
         ("bytes", Right),
     ]);
-    for (key, moved) in &report.copies {
+    for (key, MovedReport { moved, .. }) in copies {
         table.row([
             key.direction.name().replace('_', " "),
             if key.asynchronous { "async" } else { "sync" }.to_owned(),

@@ -3,28 +3,31 @@
 use gmmtrace_format::layout::MAJOR;
 
 use super::{
-    CallReport, Coverage, HeldReport, InFlightReport, LedgerReport, MarkReport, OddExample,
-    OddReport, Peak, ProcessFacts, RangeReport, Report, SampledReport, TallyReport, Trace,
+    CallReport, Coverage, InFlightReport, LengthClass, LongCallReport, MarkReport, OddExample,
+    OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace, WindowReport,
+    scopes, timelines,
 };
-use crate::analysis::held::{self, Holding, SiteName};
+use crate::analysis::held::SiteName;
 use crate::analysis::{calls, in_flight};
 use crate::input::{Log, Timeline, WriterState};
-use crate::live::{GpuSlot, Ledger, LiveSet, Oddity, Tally};
+use crate::live::{GpuSlot, LiveSet, LongCall, Oddity, Purpose, SiteIndex, Stalls, Window};
 use crate::order::Outcome;
-use crate::units::{Bytes, Gpu, Ticks};
+use crate::units::{Bytes, Gpu, Nanos, Ticks};
 
-/// The report on `log`, whose events `live` has applied.
+/// The report on `log`, whose events within `window` the live set has counted.
 #[must_use]
-pub fn build(log: &Log, live: &LiveSet, outcome: &Outcome) -> Report {
-    let builder = Builder { log, live, outcome, clock: log.timeline };
+pub fn build(log: &Log, live: &LiveSet, window: Window, outcome: &Outcome) -> Report {
+    let builder = Builder { log, live, outcome, window, clock: log.timeline };
     builder.report()
 }
 
-struct Builder<'a> {
-    log: &'a Log,
-    live: &'a LiveSet,
-    outcome: &'a Outcome,
-    clock: Timeline,
+/// What a report is made from.
+pub(super) struct Builder<'a> {
+    pub(super) log: &'a Log,
+    pub(super) live: &'a LiveSet,
+    pub(super) outcome: &'a Outcome,
+    pub(super) window: Window,
+    pub(super) clock: Timeline,
 }
 
 impl Builder<'_> {
@@ -37,21 +40,23 @@ impl Builder<'_> {
         Report {
             trace: self.trace(&coverage),
             process: self.process(),
+            window: WindowReport {
+                since: self.window.since.map(|since| self.clock.at(since)),
+                until: self.window.until.map(|until| self.clock.at(until)),
+            },
             bound,
             coverage,
-            ledgers: Ledger::ALL.iter().map(|&ledger| self.ledger(ledger)).collect(),
+            total: scopes::total(self),
+            by_gpu: scopes::by_gpu(self),
+            timeline: timelines::build(self),
+            stalls: Purpose::ALL.iter().map(|&purpose| self.stall(purpose)).collect(),
             null_calls: live.odd.null_calls,
             unknown_frees: self.oddities(&live.odd.unknown_frees),
             overlaps: self.oddities(&live.odd.overlaps),
             sampled: self.sampled(),
             contexts: live.contexts.counts,
-            copies: live.traffic.copies().collect(),
-            sets: live.traffic.sets,
-            failed_copies: live.traffic.failed_copies,
-            failed_sets: live.traffic.failed_sets,
-            peak: self.peak(),
-            live: Bytes(live.books.sum.live_bytes),
-            live_at_end: self.held(held::at_end(live, &self.log.dictionary)),
+            failed_copies: live.odd.failed_copies,
+            failed_sets: live.odd.failed_sets,
             calls: self.calls(),
             marks: self.marks(),
             mark_count: live.marks.mark_count,
@@ -91,45 +96,8 @@ impl Builder<'_> {
         }
     }
 
-    fn ledger(&self, ledger: Ledger) -> LedgerReport {
-        let book = self.live.books.book(ledger);
-        let by_gpu = book.by_gpu().map(|(slot, tally)| (gpu(slot), self.tally(tally)));
-        LedgerReport {
-            ledger,
-            total: self.tally(&book.total),
-            by_gpu: by_gpu.collect(),
-            at_peak: self.held(held::at_peak(self.live, &self.log.dictionary, ledger)),
-        }
-    }
-
-    fn tally(&self, tally: &Tally) -> TallyReport {
-        let peak_at = (tally.peak_bytes > 0).then(|| self.clock.at(tally.peak_at));
-        TallyReport { tally: *tally, peak_at }
-    }
-
-    fn peak(&self) -> Peak {
-        let sum = self.live.books.sum;
-        Peak {
-            adds: Ledger::ALL.iter().copied().filter(|ledger| ledger.in_gpu_sum()).collect(),
-            bytes: Bytes(sum.peak_bytes),
-            at: (sum.peak_bytes > 0).then(|| self.clock.at(sum.peak_at)),
-            held: self.held(held::at_sum_peak(self.live, &self.log.dictionary)),
-        }
-    }
-
-    fn held(&self, holdings: Vec<Holding>) -> Vec<HeldReport> {
-        let one = |holding: Holding| HeldReport {
-            ledger: holding.ledger,
-            site: self.in_words(holding.site),
-            count: holding.count,
-            bytes: holding.bytes,
-            oldest: holding.oldest.map(|at| self.clock.at(at)),
-        };
-        holdings.into_iter().map(one).collect()
-    }
-
     /// The loader's empty path is the executable.
-    fn in_words(&self, site: SiteName) -> SiteName {
+    pub(super) fn in_words(&self, site: SiteName) -> SiteName {
         let executable = || self.log.process.executable.clone();
         let library = site.library.and_then(|path| match path.is_empty() {
             true => executable(),
@@ -138,19 +106,60 @@ impl Builder<'_> {
         SiteName { library, ..site }
     }
 
+    /// The words for a site.
+    pub(super) fn site(&self, site: SiteIndex) -> SiteName {
+        self.in_words(SiteName::of(self.live.sites.site(site), &self.log.dictionary))
+    }
+
+    /// The last moment that is counted.
+    pub(super) fn end(&self) -> Ticks {
+        let last =
+            self.window.until.map_or(self.outcome.last, |until| until.min(self.outcome.last));
+        self.live.since.map_or(last, |since| last.max(since))
+    }
+
+    fn stall(&self, purpose: Purpose) -> StallReport {
+        let stall = self.live.stalls.of(purpose);
+        let classes = stall.classes.iter().enumerate().filter(|(_, (count, _))| *count > 0);
+        let by_length = classes.map(|(class, &(count, total))| LengthClass {
+            from: class.checked_sub(1).map_or(Nanos(0), Stalls::edge),
+            to: (class + 1 < stall.classes.len()).then(|| Stalls::edge(class)),
+            count,
+            total: self.clock.length(total),
+        });
+        let longest = stall.longest.iter().map(|call| self.long_call(call));
+        StallReport {
+            purpose,
+            count: stall.count,
+            total: self.clock.length(stall.total),
+            max: stall.longest.first().map_or(Nanos(0), |call| self.clock.length(call.length)),
+            by_length: by_length.collect(),
+            longest: longest.collect(),
+        }
+    }
+
+    fn long_call(&self, call: &LongCall) -> LongCallReport {
+        LongCallReport {
+            at: self.clock.at(call.start),
+            length: self.clock.length(call.length),
+            bytes: call.bytes,
+            site: self.site(call.site),
+            thread: self.thread(call.lane),
+        }
+    }
+
     fn oddities(&self, oddity: &Oddity) -> OddReport {
         let examples = oddity.examples.iter().map(|example| OddExample {
             ledger: example.ledger,
             place: example.place,
-            site: self
-                .in_words(SiteName::of(self.live.sites.site(example.site), &self.log.dictionary)),
+            site: self.site(example.site),
             at: self.clock.at(example.at),
         });
         OddReport { count: oddity.count, examples: examples.collect() }
     }
 
     fn sampled(&self) -> Vec<SampledReport> {
-        let all = self.live.samples.0.iter();
+        let all = self.live.samples.totals.iter();
         all.map(|(&slot, &sampled)| SampledReport { gpu: gpu(slot), sampled }).collect()
     }
 
@@ -206,6 +215,7 @@ impl Builder<'_> {
     }
 }
 
-fn gpu(slot: GpuSlot) -> Option<Gpu> {
+/// A slot as reports name it.
+pub(super) fn gpu(slot: GpuSlot) -> Option<Gpu> {
     slot.ordinal().map(Gpu)
 }

@@ -3,15 +3,28 @@
 
 mod build;
 mod coverage;
+mod read;
+mod scope;
+mod scopes;
+mod stalls;
+mod timeline;
+mod timelines;
 
 pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
+pub use read::read;
+pub use scope::{
+    AgeReport, BlocksReport, Composition, FragmentationReport, LedgerReport, MovedReport,
+    PinReport, Scope, ScopeReport, SizeClassReport, SumReport, VmmReport,
+};
+pub use stalls::{LengthClass, LongCallReport, StallReport};
+pub use timeline::{CallTime, Figure, SeriesReport, TimelineReport};
 
 use gmmtrace_format::definition::Layer;
 
 use crate::analysis::held::SiteName;
 use crate::input::{GpuFacts, Process, WriterState};
-use crate::live::{CopyKey, Counts, Ledger, Moved, Tally};
+use crate::live::{Counts, Ledger};
 use crate::units::{Bytes, Gpu, Nanos};
 
 /// Everything that is said about one log.
@@ -23,10 +36,18 @@ pub struct Report {
     pub process: ProcessFacts,
     /// What was seen and what was not.
     pub coverage: Coverage,
+    /// The window of time that was counted in.
+    pub window: WindowReport,
     /// Whether live figures are bounds only, because events that change them may be missing.
     pub bound: bool,
-    /// One entry per ledger.
-    pub ledgers: Vec<LedgerReport>,
+    /// Memory, copies and sets of all devices together.
+    pub total: ScopeReport,
+    /// The same of each device that was used.
+    pub by_gpu: Vec<ScopeReport>,
+    /// Figures over time.
+    pub timeline: TimelineReport,
+    /// Time in calls, by what they are for.
+    pub stalls: Vec<StallReport>,
     /// Successful calls with, or answered by, a null pointer.
     pub null_calls: u64,
     /// Frees of what was not live.
@@ -37,20 +58,10 @@ pub struct Report {
     pub sampled: Vec<SampledReport>,
     /// Contexts.
     pub contexts: Counts,
-    /// Copies by kind.
-    pub copies: Vec<(CopyKey, Moved)>,
-    /// Sets.
-    pub sets: Moved,
     /// Copies that failed.
     pub failed_copies: u64,
     /// Sets that failed.
     pub failed_sets: u64,
-    /// The peak of the sum `gpu`.
-    pub peak: Peak,
-    /// The sum `gpu` at the end.
-    pub live: Bytes,
-    /// What was live at the end.
-    pub live_at_end: Vec<HeldReport>,
     /// Calls by entry point.
     pub calls: Vec<CallReport>,
     /// Marks, as far as they are kept.
@@ -99,26 +110,13 @@ pub struct ProcessFacts {
     pub threads: u64,
 }
 
-/// One ledger.
-#[derive(Clone, Debug)]
-pub struct LedgerReport {
-    /// Which.
-    pub ledger: Ledger,
-    /// Over all devices.
-    pub total: TallyReport,
-    /// By device; `None` is unknown.
-    pub by_gpu: Vec<(Option<Gpu>, TallyReport)>,
-    /// What its peak was made of.
-    pub at_peak: Vec<HeldReport>,
-}
-
-/// The sums of a ledger.
-#[derive(Clone, Copy, Debug)]
-pub struct TallyReport {
-    /// The numbers.
-    pub tally: Tally,
-    /// When the peak was first reached; `None` when nothing was ever live.
-    pub peak_at: Option<Nanos>,
+/// What was counted: events that took effect in a window. A log without a window has no ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowReport {
+    /// Its first moment.
+    pub since: Option<Nanos>,
+    /// Its last moment.
+    pub until: Option<Nanos>,
 }
 
 /// Oddities of one kind.
@@ -150,19 +148,6 @@ pub struct SampledReport {
     pub gpu: Option<Gpu>,
     /// The numbers.
     pub sampled: crate::live::Sampled,
-}
-
-/// A peak, and what it was made of.
-#[derive(Clone, Debug)]
-pub struct Peak {
-    /// Ledgers that the sum adds.
-    pub adds: Vec<Ledger>,
-    /// Its height.
-    pub bytes: Bytes,
-    /// When it was first reached.
-    pub at: Option<Nanos>,
-    /// Who held what.
-    pub held: Vec<HeldReport>,
 }
 
 /// What one kind of call site holds.

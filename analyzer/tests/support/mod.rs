@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::Path;
 
 use gmmtrace::input::Log;
-use gmmtrace::live::LiveSet;
-use gmmtrace::{order, render, report};
+use gmmtrace::live::Window;
+use gmmtrace::{render, report};
 use gmmtrace_format::definition::{Definition, Layer};
 use gmmtrace_format::header::{InFlight, Item};
 use gmmtrace_format::layout::{
@@ -285,9 +285,7 @@ pub fn try_open(bytes: &[u8]) -> Result<Log, gmmtrace::Error> {
 }
 
 pub fn read(log: &Log) -> report::Report {
-    let mut live = LiveSet::new(&log.dictionary);
-    let outcome = order::run(log, &mut live);
-    report::build(log, &live, &outcome)
+    report::read(log, Window::default(), |_, _| ())
 }
 
 pub fn json(log: &Log) -> Value {

@@ -1,13 +1,16 @@
 //! The report as JSON. `docs/report.schema.json` is its contract, and tests hold it to that.
 
+mod memory;
+mod time;
+
 use serde_json::{Map, Value, json};
 
 use crate::analysis::held::SiteName;
 use crate::input::GpuFacts;
-use crate::live::{CopyKey, Moved, NOT_COUNTED, Tally};
+use crate::live::NOT_COUNTED;
 use crate::report::{
-    CallReport, Coverage, HeldReport, InFlightReport, LedgerReport, Loss, OddReport, Peak,
-    ProcessFacts, Report, SampledReport, TallyReport, Trace, layer_name,
+    CallReport, Coverage, InFlightReport, Loss, OddReport, ProcessFacts, Report, SampledReport,
+    Trace, layer_name,
 };
 use crate::units::{Gpu, Nanos};
 
@@ -18,12 +21,18 @@ pub const SCHEMA: u32 = 1;
 #[must_use]
 pub fn value(report: &Report) -> Value {
     let bound = report.bound;
+    let total = &report.total;
     json!({
         "schema": SCHEMA,
         "trace": trace(&report.trace),
         "process": process(&report.process),
+        "window": {
+            "since_ns": nanos(report.window.since),
+            "until_ns": nanos(report.window.until),
+        },
         "coverage": coverage(&report.coverage),
-        "ledgers": ledgers(&report.ledgers, bound),
+        "ledgers": memory::ledgers(report),
+        "sums": memory::sums(report),
         "not_counted": NOT_COUNTED.iter().map(|&name| (name.to_owned(), Value::Null))
             .collect::<Map<String, Value>>(),
         "null_calls": report.null_calls,
@@ -39,13 +48,17 @@ pub fn value(report: &Report) -> Value {
             "destroyed": report.contexts.destroyed,
             "live": report.contexts.created.saturating_sub(report.contexts.destroyed),
         } },
-        "copies": report.copies.iter().map(copies).collect::<Vec<_>>(),
+        "copies": memory::copies(total),
         "failed_copies": report.failed_copies,
-        "sets": { "count": report.sets.count, "bytes": report.sets.bytes },
+        "sets": memory::sets(total),
         "failed_sets": report.failed_sets,
-        "peak": peak(&report.peak, &report.ledgers, bound),
-        "live": { "sum": "gpu", "bytes": report.live.0, "bound": bound },
-        "live_at_end": held(&report.live_at_end, bound),
+        "peak": memory::peak(total, bound),
+        "live": memory::live(total, bound),
+        "live_at_end": memory::held(&total.live_at_end, bound),
+        "fragmentation": memory::fragmentation(&total.fragmentation, bound),
+        "by_gpu": memory::by_gpu(report),
+        "stalls": time::stalls(&report.stalls),
+        "timeline": time::timeline(&report.timeline, bound),
         "calls": report.calls.iter().map(call).collect::<Vec<_>>(),
         "marks": marks(report),
         "mark_count": report.mark_count,
@@ -127,39 +140,6 @@ fn coverage(coverage: &Coverage) -> Value {
     })
 }
 
-fn ledgers(ledgers: &[LedgerReport], bound: bool) -> Value {
-    let one = |ledger: &LedgerReport| {
-        let mut value = tally(&ledger.total);
-        let by_gpu = ledger.by_gpu.iter().map(|(gpu, total)| {
-            let mut value = tally(total);
-            value.insert("gpu".to_owned(), json!(gpu.map(|gpu| gpu.0)));
-            Value::Object(value)
-        });
-        value.insert("by_gpu".to_owned(), by_gpu.collect());
-        value.insert("bound".to_owned(), json!(bound));
-        (ledger.ledger.name().to_owned(), Value::Object(value))
-    };
-    Value::Object(ledgers.iter().map(one).collect())
-}
-
-fn tally(report: &TallyReport) -> Map<String, Value> {
-    let Tally { allocs, frees, failed, implicit_frees, .. } = report.tally;
-    let rows = [
-        ("allocs", allocs),
-        ("frees", frees),
-        ("failed", failed),
-        ("implicit_frees", implicit_frees),
-        ("alloc_bytes", report.tally.alloc_bytes),
-        ("free_bytes", report.tally.free_bytes),
-        ("implicit_bytes", report.tally.implicit_bytes),
-        ("live_count", report.tally.live_count),
-        ("live_bytes", report.tally.live_bytes),
-        ("peak_bytes", report.tally.peak_bytes),
-    ];
-    let pairs = rows.into_iter().map(|(key, number)| (key.to_owned(), json!(number)));
-    pairs.chain([("peak_at_ns".to_owned(), nanos(report.peak_at))]).collect()
-}
-
 fn nanos(time: Option<Nanos>) -> Value {
     json!(time.map(|time| time.0))
 }
@@ -195,53 +175,6 @@ fn sampled(report: &SampledReport) -> Value {
         "last_process_bytes": sampled.last_process.map(|bytes| bytes.0),
         "max_process_bytes": sampled.max_process.map(|bytes| bytes.0),
     })
-}
-
-fn copies((key, moved): &(CopyKey, Moved)) -> Value {
-    json!({
-        "direction": key.direction.name(),
-        "asynchronous": key.asynchronous,
-        "host_memory": key.host.map(|host| host.name()),
-        "count": moved.count,
-        "bytes": moved.bytes,
-        "empty": moved.empty,
-    })
-}
-
-fn peak(peak: &Peak, ledgers: &[LedgerReport], bound: bool) -> Value {
-    let used = ledgers.iter().filter(|ledger| !ledger.at_peak.is_empty());
-    let by_ledger = used.map(|ledger| {
-        let value = json!({
-            "bytes": ledger.total.tally.peak_bytes,
-            "at_ns": nanos(ledger.total.peak_at),
-            "bound": bound,
-            "held": held(&ledger.at_peak, bound),
-        });
-        (ledger.ledger.name().to_owned(), value)
-    });
-    json!({
-        "sum": "gpu",
-        "adds": peak.adds.iter().map(|ledger| ledger.name()).collect::<Vec<_>>(),
-        "bytes": peak.bytes.0,
-        "at_ns": nanos(peak.at),
-        "bound": bound,
-        "held": held(&peak.held, bound),
-        "ledgers": by_ledger.collect::<Map<String, Value>>(),
-    })
-}
-
-fn held(held: &[HeldReport], bound: bool) -> Value {
-    let all = held.iter().map(|held| {
-        json!({
-            "ledger": held.ledger.name(),
-            "site": site(&held.site),
-            "count": held.count,
-            "bytes": held.bytes.0,
-            "oldest_at_ns": nanos(held.oldest),
-            "bound": bound,
-        })
-    });
-    all.collect()
 }
 
 fn call(call: &CallReport) -> Value {
