@@ -4,6 +4,7 @@
 //! product, stderr is for people.
 
 pub mod demo;
+pub mod diff;
 pub mod doctor;
 pub mod dump;
 mod executable;
@@ -31,6 +32,8 @@ enum Command {
     Run(run::Arguments),
     /// Say everything about one or more logs.
     Report(report::Arguments),
+    /// Compare two sides of logs or saved reports, and fail on what must not grow.
+    Diff(diff::Arguments),
     /// Print every record of a log as text.
     Dump(dump::Arguments),
     /// Check this machine, or what a log has seen.
@@ -49,6 +52,7 @@ enum Command {
 pub fn run() -> Result<u8, Error> {
     match Line::parse().command {
         Command::Report(arguments) => report::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -109,7 +109,7 @@ fn write_json(reports: &[Report], single: bool, output: &mut Output) -> Result<(
     written.map_err(|error| output.failed(error))
 }
 
-fn together(errors: &[Error]) -> Error {
+pub(super) fn together(errors: &[Error]) -> Error {
     let sentences: Vec<String> = errors.iter().map(ToString::to_string).collect();
     Error::Said(sentences.join("\ngmmtrace: "))
 }
