@@ -174,24 +174,40 @@ impl Comparison {
     }
 
     /// What the figure is made of, the largest changes in its own direction first: by site where
-    /// sites are known, else by library, else by the figures one part below it.
+    /// sites are known, else by library, else by the figures below it.
     #[must_use]
     pub fn contributors(&self, whole: &Name, upwards: bool) -> Vec<&Pair> {
-        let below = |pair: &&Pair, head: &[&str], length: usize| {
-            let tail = pair.name.below(whole).filter(|tail| tail.len() == length);
-            tail.is_some_and(|tail| head.iter().zip(tail).all(|(wanted, part)| wanted == part))
-        };
-        let shapes: [(&[&str], usize); 3] = [(&["site"], 3), (&["library"], 2), (&[], 1)];
-        for (head, length) in shapes {
-            let parts = self.pairs.values().filter(|pair| below(pair, head, length));
-            let mut parts: Vec<&Pair> = parts.filter(|pair| moved(pair, upwards)).collect();
-            if !parts.is_empty() {
-                parts.sort_by_key(|pair| std::cmp::Reverse(pair.distance()));
-                return parts;
-            }
-        }
-        Vec::new()
+        let shapes: [&dyn Fn(&Name) -> bool; 5] = [
+            &|name| is_part(name, whole, "site", 3),
+            &|name| is_part(name, whole, "library", 2),
+            &|name| is_part(name, whole, "", 1),
+            &|name| is_kind(name, whole, 1),
+            &|name| is_kind(name, whole, 2),
+        ];
+        let found = shapes.iter().map(|fits| {
+            let parts = self.pairs.values().filter(|pair| fits(&pair.name));
+            parts.filter(|pair| moved(pair, upwards)).collect::<Vec<&Pair>>()
+        });
+        let mut parts = found.into_iter().find(|parts| !parts.is_empty()).unwrap_or_default();
+        parts.sort_by_key(|pair| std::cmp::Reverse(pair.distance()));
+        parts
     }
+}
+
+/// Whether `name` is so many parts below `whole`, the first of which is `head`, or any.
+fn is_part(name: &Name, whole: &Name, head: &str, length: usize) -> bool {
+    let tail = name.below(whole).filter(|tail| tail.len() == length);
+    tail.and_then(<[String]>::first).is_some_and(|first| head.is_empty() || first == head)
+}
+
+/// Whether `name` is `whole` with so many parts before its last, as `copies.peer.bytes` is of
+/// `copies.bytes`.
+fn is_kind(name: &Name, whole: &Name, more: usize) -> bool {
+    let Some((last, head)) = whole.parts().split_last().filter(|(_, head)| !head.is_empty()) else {
+        return false;
+    };
+    let parts = name.parts();
+    parts.len() == head.len() + 1 + more && parts.starts_with(head) && name.last() == last
 }
 
 fn moved(pair: &Pair, upwards: bool) -> bool {

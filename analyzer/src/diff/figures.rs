@@ -39,11 +39,11 @@ impl Unit {
         }
     }
 
-    /// It in a sentence: "is in …".
+    /// It behind "is" in a sentence.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Bytes => "bytes",
+            Self::Bytes => "in bytes",
             Self::Count => "a count",
             Self::Nanos => "a time",
         }

@@ -113,11 +113,7 @@ impl Gate {
         let (pattern, rest) = Pattern::parse(text).map_err(wrong)?;
         let rest = rest.trim_start();
         let found = OPERATORS.iter().find_map(|&(sign, op)| Some((op, rest.strip_prefix(sign)?)));
-        let (op, limit) = found.ok_or_else(|| {
-            wrong(format!("after the figure's name stands `{}`, not >, >=, <, <= or !=", {
-                rest.chars().take(20).flat_map(char::escape_debug).collect::<String>()
-            }))
-        })?;
+        let (op, limit) = found.ok_or_else(|| wrong(no_operator(rest)))?;
         let limit = Limit::parse(limit)
             .map_err(|problem| wrong(problem.chars().flat_map(visible).collect()))?;
         Ok(Self { text: text.trim().to_owned(), pattern, op, limit })
@@ -137,6 +133,9 @@ impl Gate {
         if self.pattern.is_family() {
             // A member that went away is no growth; what is not known still is an error.
             pairs.retain(|pair| pair.new != Found::Absent);
+            if pairs.is_empty() {
+                return Err(wrong("none of these figures is on the new side".to_owned()));
+            }
         }
         let judged = pairs.into_iter().map(|pair| self.hold(pair, comparison).map_err(wrong));
         judged.collect()
@@ -180,6 +179,13 @@ impl Gate {
             by: by.into_iter().cloned().collect(),
         })
     }
+}
+
+fn no_operator(rest: &str) -> String {
+    let shown: String = rest.chars().take(20).flat_map(char::escape_debug).collect();
+    let stands =
+        if rest.is_empty() { "nothing stands".to_owned() } else { format!("`{shown}` stands") };
+    format!("{stands} behind the figure's name, where >, >=, <, <= or != is expected")
 }
 
 fn visible(letter: char) -> Vec<char> {
@@ -250,9 +256,9 @@ mod tests {
         for (text, said) in [
             ("", "a part of the figure's name is missing"),
             ("peak.>1", "a part of the figure's name is missing"),
-            ("peak.device", "after the figure's name stands ``"),
-            ("peak.device=5", "after the figure's name stands `=5`"),
-            ("peak.device is 5", "after the figure's name stands `is 5`"),
+            ("peak.device", "nothing stands behind the figure's name"),
+            ("peak.device=5", "`=5` stands behind"),
+            ("peak.device is 5", "`is 5` stands behind"),
             ("peak.device>5%", "needs a sign: `+5%`"),
             ("peak.device>+5 apples", "`apples` is no unit"),
             ("peak.device>", "`` is not a number"),

@@ -22,8 +22,8 @@ pub fn write(
     let failed = verdicts.iter().filter(|verdict| verdict.failed).count();
     let outcome = match (verdicts.len(), failed) {
         (0, _) => String::new(),
-        (all, 0) => format!(": {all} gates passed"),
-        (all, _) => format!(": {failed} of {all} gates failed"),
+        (all, 0) => format!(": {all} checks passed"),
+        (all, _) => format!(": {failed} of {all} checks failed"),
     };
     writeln!(out, "### GPU memory compared{outcome}\n")?;
     let [base, new] = [&comparison.base, &comparison.new].map(|side| code(&words::runs(side)));
@@ -80,17 +80,23 @@ fn row(
 }
 
 /// Letters that mean something to Markdown, to HTML, or to the places that show it.
-const MEANING: &str = "&<>\"'|`*[]()#~@\\!$:_{}";
+const MEANING: &str = "&<>\"'|`*[]#~@\\!$:{}_";
 
 fn escaped(text: &str) -> String {
-    let letter = |letter: char| {
-        if MEANING.contains(letter) {
+    let text = clean(text);
+    let next = text.chars().skip(1).chain([' ']);
+    let mut last = ' ';
+    let letter = |(letter, next): (char, char)| {
+        // Within a word an underscore is only that.
+        let within = letter == '_' && last.is_ascii_alphanumeric() && next.is_ascii_alphanumeric();
+        last = letter;
+        if MEANING.contains(letter) && !within {
             format!("&#{};", u32::from(letter))
         } else {
             letter.to_string()
         }
     };
-    clean(text).chars().map(letter).collect()
+    text.chars().zip(next).map(letter).collect()
 }
 
 fn code(text: &str) -> String {

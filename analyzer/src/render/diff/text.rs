@@ -59,8 +59,8 @@ fn gates(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Resu
         out,
         "\nGates: {}",
         match failed {
-            0 => format!("{all} passed"),
-            _ => format!("{failed} of {all} failed"),
+            0 => format!("{all} checks passed"),
+            _ => format!("{failed} of {all} checks failed"),
         }
     )?;
     write_failed(verdicts, manner, out)

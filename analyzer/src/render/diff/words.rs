@@ -215,8 +215,8 @@ fn doubts(verdict: &Verdict) -> String {
 
 /// One thing that a gate failed by: its name below the figure, and its change.
 pub(super) fn contributor(whole: &Verdict, pair: &Pair, manner: Manner) -> (String, String) {
-    let tail = pair.name.below(&whole.figure).unwrap_or_default();
-    let name = tail.last().map_or_else(String::new, |part| part.escape_debug().to_string());
+    let tail = pair.name.below(&whole.figure).and_then(<[String]>::last);
+    let name = tail.map_or_else(|| pair.name.to_string(), |part| part.escape_debug().to_string());
     let change = pair.change().map_or_else(
         || match (pair.base, pair.new) {
             (Found::Known(base), _) => {
