@@ -84,7 +84,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
     let comparison = Comparison::of(base, side(&arguments.against)?);
     let judged = all(gates.iter().map(|gate| gate.judge(&comparison).map_err(Error::Said)))?;
     let verdicts: Vec<Verdict> = judged.into_iter().flatten().collect();
-    written(arguments, |out| write(&comparison, &verdicts, arguments, manner, out))?;
+    // A reader that goes away early changes no verdict.
+    match written(arguments, |out| write(&comparison, &verdicts, arguments, manner, out)) {
+        Err(error) if !error.is_closed_pipe() => return Err(error),
+        _ => {}
+    }
     if arguments.output.is_some() {
         let told = text::write_failed(&verdicts, manner, &mut io::stdout().lock());
         told.map_err(Error::Output)?;

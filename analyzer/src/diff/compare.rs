@@ -3,6 +3,7 @@
 //! Of several runs a side shows the median and the range from the least to the greatest. A
 //! change whose ranges overlap is noise: runs of one side differ as much.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::figures::{Figure, Group, Unit};
@@ -144,13 +145,14 @@ impl Comparison {
         Self { base, new, unlike, pairs }
     }
 
-    /// Figures that are not the same, the largest change of each group first, noise last.
+    /// Figures that are not the same, the largest change of each group first, noise last. What
+    /// only one side has is a change in who holds memory; elsewhere it comes after the changes.
     #[must_use]
     pub fn changes(&self) -> Vec<&Pair> {
         let mut changes: Vec<&Pair> = self.pairs.values().filter(|pair| !pair.is_same()).collect();
-        changes.sort_by(|one, other| {
-            let order = (one.noise, one.group).cmp(&(other.noise, other.group));
-            order.then(other.distance().cmp(&one.distance())).then(one.name.cmp(&other.name))
+        changes.sort_by_cached_key(|pair| {
+            let lone = pair.group != Group::Holders && pair.change().is_none();
+            (pair.noise, pair.group, lone, Reverse(pair.distance()), &pair.name)
         });
         changes
     }
@@ -189,7 +191,7 @@ impl Comparison {
             parts.filter(|pair| moved(pair, upwards)).collect::<Vec<&Pair>>()
         });
         let mut parts = found.into_iter().find(|parts| !parts.is_empty()).unwrap_or_default();
-        parts.sort_by_key(|pair| std::cmp::Reverse(pair.distance()));
+        parts.sort_by_key(|pair| Reverse(pair.distance()));
         parts
     }
 }

@@ -31,26 +31,33 @@ const TEXTS: [(&str, &str, &str); 7] = [
     ("process at the end of the log", "trace", "state"),
 ];
 
+const UNKNOWN: &str = "unknown";
+
+/// Switches that `gmmtrace run` sets anew for each run.
+const OF_EACH_RUN: [&str; 2] = ["GMMTRACE_OUT", "GMMTRACE_RUN"];
+
 impl Facts {
     /// The facts of a report.
     #[must_use]
     pub fn of(report: &Value) -> Self {
         let mut facts = Self::default();
         for (what, section, key) in TEXTS {
-            facts.say(what, report[section][key].as_str().unwrap_or("unknown"));
+            facts.say(what, report[section][key].as_str().unwrap_or(UNKNOWN));
         }
         for (what, key) in [("complete", "complete"), ("clock calibrated", "calibrated")] {
-            let word = report["trace"][key].as_bool().map_or("unknown", yes_or_no);
+            let word = report["trace"][key].as_bool().map_or(UNKNOWN, yes_or_no);
             facts.say(what, word);
         }
         let process = &report["process"];
         facts.say("command line", &texts(&process["command_line"]).join(" "));
         let gpus = process["gpus"].as_array().into_iter().flatten();
         let gpus: Vec<String> = gpus.map(gpu).collect();
-        facts.say("GPUs", &if gpus.is_empty() { "none known".to_owned() } else { gpus.join(", ") });
+        facts.say("GPUs", &if gpus.is_empty() { UNKNOWN.to_owned() } else { gpus.join(", ") });
         for variable in texts(&process["environment"]) {
             let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
-            facts.say(&format!("environment {name}"), value);
+            if !OF_EACH_RUN.contains(&name) {
+                facts.say(&format!("environment {name}"), value);
+            }
         }
         let losses = report["coverage"]["losses"].as_object().into_iter().flatten();
         for (cause, _) in losses {
@@ -74,8 +81,11 @@ impl Facts {
     #[must_use]
     pub fn unlike(&self, new: &Self) -> Vec<Unlike> {
         let names: BTreeSet<&String> = self.0.keys().chain(new.0.keys()).collect();
+        // That one run of a side does not know what another one does says nothing.
         let values = |facts: &Self, what: &String| -> Vec<String> {
-            facts.0.get(what).into_iter().flatten().cloned().collect()
+            let all: Vec<String> = facts.0.get(what).into_iter().flatten().cloned().collect();
+            let several = all.len() > 1;
+            all.into_iter().filter(|value| !several || value != UNKNOWN).collect()
         };
         let all = names.into_iter().map(|what| Unlike {
             what: what.clone(),

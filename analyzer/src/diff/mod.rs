@@ -19,6 +19,7 @@ pub mod gate;
 pub mod headers;
 pub mod limit;
 pub mod name;
+mod near;
 pub mod sides;
 
 pub use compare::{Comparison, Found, Pair, Spread};

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use super::words::{self, Manner};
 use crate::diff::{Comparison, Pair, Verdict};
-use crate::render::{clean, grouped};
+use crate::render::grouped;
 
 /// Writes the comparison.
 ///
@@ -83,7 +83,7 @@ fn row(
 const MEANING: &str = "&<>\"'|`*[]#~@\\!$:{}_";
 
 fn escaped(text: &str) -> String {
-    let text = clean(text);
+    let text = words::shown(text);
     let next = text.chars().skip(1).chain([' ']);
     let mut last = ' ';
     let letter = |(letter, next): (char, char)| {

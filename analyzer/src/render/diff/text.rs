@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::words::{self, Manner};
 use crate::diff::{Comparison, Pair, Verdict};
 use crate::render::table::Align::{Left, Right};
-use crate::render::{Table, clean, grouped};
+use crate::render::{Table, grouped};
 
 /// Writes the comparison.
 ///
@@ -18,10 +18,10 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     writeln!(out, "gmmtrace diff")?;
-    writeln!(out, "base  {}", clean(&words::runs(&comparison.base)))?;
-    writeln!(out, "new   {}", clean(&words::runs(&comparison.new)))?;
+    writeln!(out, "base  {}", words::shown(&words::runs(&comparison.base)))?;
+    writeln!(out, "new   {}", words::shown(&words::runs(&comparison.new)))?;
     for remark in words::remarks(comparison) {
-        writeln!(out, "      {}", clean(&remark))?;
+        writeln!(out, "      {}", words::shown(&remark))?;
     }
     unlike(comparison, out)?;
     gates(verdicts, manner, out)?;
@@ -41,12 +41,11 @@ fn unlike(comparison: &Comparison, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "\nThe runs were not made alike")?;
-    let mut table = Table::new([("", Left), ("base", Left), ("new", Left)]);
     for unlike in &comparison.unlike {
         let (base, new) = words::unlike(unlike);
-        table.row([unlike.what.clone(), base, new]);
+        writeln!(out, "  {}: base {base}, new {new}", words::shown(&unlike.what))?;
     }
-    table.write(out)
+    Ok(())
 }
 
 fn gates(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Result<()> {
@@ -72,7 +71,12 @@ fn gates(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Resu
 /// As `out` says.
 pub fn write_failed(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Result<()> {
     for verdict in verdicts.iter().filter(|verdict| verdict.failed) {
-        writeln!(out, "  FAILED {}: {}", clean(&verdict.gate), words::verdict(verdict, manner))?;
+        writeln!(
+            out,
+            "  FAILED {}: {}",
+            words::shown(&verdict.gate),
+            words::verdict(verdict, manner)
+        )?;
         for pair in verdict.by.iter().take(manner.top.min(words::CONTRIBUTORS)) {
             let (name, change) = words::contributor(verdict, pair, manner);
             writeln!(out, "         by {change}: {name}")?;

@@ -113,11 +113,19 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     remarks
 }
 
+/// Letters of a header's value that are shown; JSON has the whole.
+const HEADER: usize = 160;
+
 /// A header that is not alike: what was, then what is.
 pub(super) fn unlike(unlike: &Unlike) -> (String, String) {
     let none = if unlike.what.starts_with("environment") { "not set" } else { "none" };
     let side = |values: &[String]| {
-        if values.is_empty() { none.to_owned() } else { values.join(" and ") }
+        let all = values.join(" and ");
+        match all.char_indices().nth(HEADER) {
+            _ if values.is_empty() => none.to_owned(),
+            Some((end, _)) => format!("{}…", shown(all.get(..end).unwrap_or_default())),
+            None => shown(&all),
+        }
     };
     (side(&unlike.base), side(&unlike.new))
 }
@@ -216,7 +224,7 @@ fn doubts(verdict: &Verdict) -> String {
 /// One thing that a gate failed by: its name below the figure, and its change.
 pub(super) fn contributor(whole: &Verdict, pair: &Pair, manner: Manner) -> (String, String) {
     let tail = pair.name.below(&whole.figure).and_then(<[String]>::last);
-    let name = tail.map_or_else(|| pair.name.to_string(), |part| part.escape_debug().to_string());
+    let name = tail.map_or_else(|| pair.name.to_string(), |part| shown(part));
     let change = pair.change().map_or_else(
         || match (pair.base, pair.new) {
             (Found::Known(base), _) => {
@@ -233,6 +241,16 @@ pub(super) fn contributor(whole: &Verdict, pair: &Pair, manner: Manner) -> (Stri
         },
     );
     (name, change)
+}
+
+/// A text of the process or of the command line with everything escaped that cannot be seen,
+/// marks that turn the direction of text included.
+pub(super) fn shown(text: &str) -> String {
+    let letter = |letter: char| match letter {
+        '"' | '\'' | '\\' => letter.to_string(),
+        _ => letter.escape_debug().to_string(),
+    };
+    text.chars().map(letter).collect()
 }
 
 /// Contributors that a sentence names at most.
