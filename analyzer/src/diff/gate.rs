@@ -12,9 +12,8 @@
 use std::cmp::Ordering;
 
 use super::compare::{Comparison, Found, Pair, Spread};
-use super::figures::Unit;
 use super::limit::Limit;
-use super::name::{Name, Pattern};
+use super::name::{Name, Pattern, shown};
 use super::near::unknown;
 
 /// How a figure is held against a limit.
@@ -79,24 +78,18 @@ pub struct Gate {
 pub struct Verdict {
     /// The gate as it was written.
     pub gate: String,
-    /// The figure.
-    pub figure: Name,
-    /// What it counts.
-    pub unit: Unit,
+    /// The figure on both sides.
+    pub pair: Pair,
+    /// The new side, which is known.
+    pub new: Spread,
     /// The operator.
     pub op: Op,
     /// The limit.
     pub limit: Limit,
-    /// The base side, where it has the figure.
-    pub base: Option<Spread>,
-    /// The new side.
-    pub new: Spread,
     /// The limit as a number, rounded down.
     pub limit_value: i128,
     /// Whether the gate fails.
     pub failed: bool,
-    /// Whether the ranges of the sides overlap.
-    pub overlap: bool,
     /// By what a gate failed, the largest change first.
     pub by: Vec<Pair>,
 }
@@ -108,15 +101,14 @@ impl Gate {
     /// What is wrong, and an example.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |problem: String| {
-            let shown: String = text.escape_debug().collect();
-            format!("--fail-on '{shown}': {problem}; an example is 'peak.device>+5%'")
+            let text = format!("--fail-on '{text}': {problem}; an example is 'peak.device>+5%'");
+            shown(&text)
         };
         let (pattern, rest) = Pattern::parse(text).map_err(wrong)?;
         let rest = rest.trim_start();
         let found = OPERATORS.iter().find_map(|&(sign, op)| Some((op, rest.strip_prefix(sign)?)));
         let (op, limit) = found.ok_or_else(|| wrong(no_operator(rest)))?;
-        let limit = Limit::parse(limit)
-            .map_err(|problem| wrong(problem.chars().flat_map(visible).collect()))?;
+        let limit = Limit::parse(limit).map_err(wrong)?;
         Ok(Self { text: text.trim().to_owned(), pattern, op, limit })
     }
 
@@ -125,8 +117,8 @@ impl Gate {
     /// # Errors
     /// When there is no such figure, or it cannot be held against the limit.
     pub fn judge(&self, comparison: &Comparison) -> Result<Vec<Verdict>, String> {
-        let shown: String = self.text.escape_debug().collect();
-        let wrong = |problem: String| format!("--fail-on '{shown}': {problem}");
+        let text = shown(&self.text);
+        let wrong = |problem: String| format!("--fail-on '{text}': {problem}");
         let mut pairs = comparison.find(&self.pattern);
         if pairs.is_empty() {
             return Err(wrong(unknown(&self.pattern, comparison)));
@@ -168,29 +160,22 @@ impl Gate {
             if failed { comparison.contributors(name, new.median >= from) } else { Vec::new() };
         Ok(Verdict {
             gate: self.text.clone(),
-            figure: name.clone(),
-            unit: pair.unit,
+            pair: pair.clone(),
+            new,
             op: self.op,
             limit: self.limit,
-            base,
-            new,
             limit_value: self.limit.over(from),
             failed,
-            overlap: pair.overlaps(),
             by: by.into_iter().cloned().collect(),
         })
     }
 }
 
 fn no_operator(rest: &str) -> String {
-    let shown: String = rest.chars().take(20).flat_map(char::escape_debug).collect();
+    let shown: String = rest.chars().take(20).collect();
     let stands =
         if rest.is_empty() { "nothing stands".to_owned() } else { format!("`{shown}` stands") };
     format!("{stands} behind the figure's name, where >, >=, <, <= or != is expected")
-}
-
-fn visible(letter: char) -> Vec<char> {
-    if letter.is_control() { letter.escape_debug().collect() } else { vec![letter] }
 }
 
 fn undecided(name: &Name, why: &str) -> String {
@@ -200,6 +185,7 @@ fn undecided(name: &Name, why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diff::figures::Unit;
     use proptest::prelude::*;
 
     #[test]
@@ -224,6 +210,7 @@ mod tests {
             ("peak.\"device>5", "no closing quote"),
             ("peak.\"\\q\">5", "an escape that does not exist"),
             ("pe*>5", "`*` stands for a whole part"),
+            ("\u{1b}*>5", "not for a piece of `\\u{1b}*`"),
         ] {
             let error = Gate::parse(text).unwrap_err();
             assert!(error.contains(said), "{text}: {error}");

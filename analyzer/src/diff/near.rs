@@ -1,7 +1,7 @@
 //! Names that are near to one that does not exist.
 
 use super::compare::Comparison;
-use super::name::{Name, Pattern, plain};
+use super::name::{Name, Pattern, plain, shown};
 
 /// Says that nothing has this name, and what has a name that is near.
 pub(super) fn unknown(pattern: &Pattern, comparison: &Comparison) -> String {
@@ -17,7 +17,7 @@ pub(super) fn unknown(pattern: &Pattern, comparison: &Comparison) -> String {
     }
     near.sort();
     let near: Vec<String> = near.iter().take(3).map(|(_, name)| name.to_string()).collect();
-    let shown: String = wanted.escape_debug().collect();
+    let shown = shown(&wanted);
     if near.is_empty() {
         format!("there is no figure `{shown}`; {list}")
     } else {

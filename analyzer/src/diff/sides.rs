@@ -70,8 +70,11 @@ fn check(report: &Value) -> Result<(), String> {
             "no report of gmmtrace: it has no schema number, and this version reads number {SCHEMA}"
         )),
         schema if *schema == SCHEMA => Ok(()),
-        schema => Err(format!(
+        Value::Number(schema) => Err(format!(
             "a report with schema number {schema}, and this version reads number {SCHEMA}"
+        )),
+        _ => Err(format!(
+            "no report of gmmtrace: its schema is no number, and this version reads number {SCHEMA}"
         )),
     }
 }

@@ -71,14 +71,14 @@ fn spread(spread: Spread) -> Value {
 fn verdict(verdict: &Verdict, manner: Manner) -> Value {
     json!({
         "gate": verdict.gate,
-        "figure": verdict.figure.to_string(),
-        "unit": verdict.unit.name(),
+        "figure": verdict.pair.name.to_string(),
+        "unit": verdict.pair.unit.name(),
         "operator": verdict.op.sign(),
         "limit": number(verdict.limit_value),
-        "base": verdict.base.map(spread),
+        "base": found(verdict.pair.base),
         "new": spread(verdict.new),
         "failed": verdict.failed,
-        "overlap": verdict.overlap,
+        "overlap": verdict.pair.overlaps(),
         "sentence": words::verdict(verdict, manner),
         "by": verdict.by.iter().map(pair).collect::<Vec<_>>(),
     })

@@ -6,6 +6,7 @@
 use std::io::{self, Write};
 
 use super::words::{self, Manner};
+use crate::diff::name::shown;
 use crate::diff::{Comparison, Pair, Verdict};
 use crate::render::grouped;
 
@@ -83,7 +84,7 @@ fn row(
 const MEANING: &str = "&<>\"'|`*[]#~@\\!$:{}_";
 
 fn escaped(text: &str) -> String {
-    let text = words::shown(text);
+    let text = shown(text);
     let next = text.chars().skip(1).chain([' ']);
     let mut last = ' ';
     let letter = |(letter, next): (char, char)| {

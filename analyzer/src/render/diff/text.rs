@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::words::{self, Manner};
+use crate::diff::name::shown;
 use crate::diff::{Comparison, Pair, Verdict};
 use crate::render::table::Align::{Left, Right};
 use crate::render::{Table, grouped};
@@ -18,10 +19,10 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     writeln!(out, "gmmtrace diff")?;
-    writeln!(out, "base  {}", words::shown(&words::runs(&comparison.base)))?;
-    writeln!(out, "new   {}", words::shown(&words::runs(&comparison.new)))?;
+    writeln!(out, "base  {}", shown(&words::runs(&comparison.base)))?;
+    writeln!(out, "new   {}", shown(&words::runs(&comparison.new)))?;
     for remark in words::remarks(comparison) {
-        writeln!(out, "      {}", words::shown(&remark))?;
+        writeln!(out, "      {}", shown(&remark))?;
     }
     unlike(comparison, out)?;
     gates(verdicts, manner, out)?;
@@ -43,7 +44,7 @@ fn unlike(comparison: &Comparison, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nThe runs were not made alike")?;
     for unlike in &comparison.unlike {
         let (base, new) = words::unlike(unlike);
-        writeln!(out, "  {}: base {base}, new {new}", words::shown(&unlike.what))?;
+        writeln!(out, "  {}: base {base}, new {new}", shown(&unlike.what))?;
     }
     Ok(())
 }
@@ -71,12 +72,7 @@ fn gates(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Resu
 /// As `out` says.
 pub fn write_failed(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Result<()> {
     for verdict in verdicts.iter().filter(|verdict| verdict.failed) {
-        writeln!(
-            out,
-            "  FAILED {}: {}",
-            words::shown(&verdict.gate),
-            words::verdict(verdict, manner)
-        )?;
+        writeln!(out, "  FAILED {}: {}", shown(&verdict.gate), words::verdict(verdict, manner))?;
         for pair in verdict.by.iter().take(manner.top.min(words::CONTRIBUTORS)) {
             let (name, change) = words::contributor(verdict, pair, manner);
             writeln!(out, "         by {change}: {name}")?;

@@ -7,6 +7,7 @@ use crate::diff::figures::Unit;
 use crate::diff::gate::{Op, Verdict};
 use crate::diff::headers::Unlike;
 use crate::diff::limit::Limit;
+use crate::diff::name::shown;
 use crate::diff::sides::Side;
 use crate::render::grouped;
 use crate::units::{Bytes, Nanos};
@@ -132,12 +133,13 @@ pub(super) fn unlike(unlike: &Unlike) -> (String, String) {
 
 /// What was found, what was allowed, both values, and what to think of it.
 pub(super) fn verdict(verdict: &Verdict, manner: Manner) -> String {
-    let unit = verdict.unit;
+    let unit = verdict.pair.unit;
     let manner = distinct(verdict, manner);
     let new = value(unit, verdict.new.median, manner);
     let allowed = allowed(verdict.op);
     let limit = value(unit, verdict.limit_value, manner);
-    let mut sentence = format!("{} is {new}, where {allowed} {limit} is allowed", verdict.figure);
+    let mut sentence =
+        format!("{} is {new}, where {allowed} {limit} is allowed", verdict.pair.name);
     sentence.push_str(&reason(verdict, manner));
     sentence.push_str(&origin(verdict, &new, manner));
     sentence.push_str(&doubts(verdict));
@@ -146,7 +148,7 @@ pub(super) fn verdict(verdict: &Verdict, manner: Manner) -> String {
 
 /// Exact numbers where rounded ones look the same.
 fn distinct(verdict: &Verdict, manner: Manner) -> Manner {
-    let shown = |number| value(verdict.unit, number, manner);
+    let shown = |number| value(verdict.pair.unit, number, manner);
     let new = verdict.new.median;
     let blurred = |other: i128| other != new && shown(other) == shown(new);
     let exact = manner.exact || blurred(verdict.limit_value) || blurred(base_of(verdict));
@@ -154,22 +156,20 @@ fn distinct(verdict: &Verdict, manner: Manner) -> Manner {
 }
 
 fn base_of(verdict: &Verdict) -> i128 {
-    verdict.base.map_or(0, |base| base.median)
+    verdict.pair.base.known().map_or(0, |base| base.median)
 }
 
 /// Where the figure comes from.
 fn origin(verdict: &Verdict, new: &str, manner: Manner) -> String {
-    let unit = verdict.unit;
-    match verdict.base.map(|base| base.median) {
+    match verdict.pair.base.known().map(|base| base.median) {
         None => "; the base side has no such figure".to_owned(),
         Some(0) if matches!(verdict.limit, Limit::Percent(_)) => {
             format!("; it went from 0 to {new}, and any growth from 0 is beyond a percentage")
         }
         Some(base) => {
-            let delta = verdict.new.median.saturating_sub(base);
-            let share = delta as f64 / base.unsigned_abs() as f64 * 100.0;
-            let share = if base == 0 { String::new() } else { format!(" ({})", percent(share)) };
-            let (base, change) = (value(unit, base, manner), change(unit, delta, manner));
+            let share = verdict.pair.percent().map(|share| format!(" ({})", percent(share)));
+            let (share, change) = (share.unwrap_or_default(), change_of(&verdict.pair, manner));
+            let base = value(verdict.pair.unit, base, manner);
             format!("; the base is {base}, the change {change}{share}")
         }
     }
@@ -195,7 +195,7 @@ fn reason(verdict: &Verdict, manner: Manner) -> String {
         }
         Limit::Change(..) => {
             let difference = verdict.limit_value.saturating_sub(base_of(verdict));
-            let shown = size(verdict.unit, difference, manner);
+            let shown = size(verdict.pair.unit, difference, manner);
             format!(" ({shown} {} the base)", direction(difference < 0))
         }
         Limit::Value(..) => String::new(),
@@ -205,11 +205,11 @@ fn reason(verdict: &Verdict, manner: Manner) -> String {
 /// What makes the verdict less than certain.
 fn doubts(verdict: &Verdict) -> String {
     let mut doubts = String::new();
-    if verdict.overlap {
+    if verdict.pair.overlaps() {
         doubts.push_str("; the ranges of the two sides overlap, so the runs differ as much anyhow");
     }
     let bound = |side: Option<Spread>| side.is_some_and(|spread| spread.bound);
-    let sides = match (bound(verdict.base), bound(Some(verdict.new))) {
+    let sides = match (bound(verdict.pair.base.known()), bound(Some(verdict.new))) {
         (true, true) => "both sides",
         (true, false) => "the base side",
         (false, true) => "the new side",
@@ -223,7 +223,7 @@ fn doubts(verdict: &Verdict) -> String {
 
 /// One thing that a gate failed by: its name below the figure, and its change.
 pub(super) fn contributor(whole: &Verdict, pair: &Pair, manner: Manner) -> (String, String) {
-    let tail = pair.name.below(&whole.figure).and_then(<[String]>::last);
+    let tail = pair.name.below(&whole.pair.name).and_then(<[String]>::last);
     let name = tail.map_or_else(|| pair.name.to_string(), |part| shown(part));
     let change = pair.change().map_or_else(
         || match (pair.base, pair.new) {
@@ -241,16 +241,6 @@ pub(super) fn contributor(whole: &Verdict, pair: &Pair, manner: Manner) -> (Stri
         },
     );
     (name, change)
-}
-
-/// A text of the process or of the command line with everything escaped that cannot be seen,
-/// marks that turn the direction of text included.
-pub(super) fn shown(text: &str) -> String {
-    let letter = |letter: char| match letter {
-        '"' | '\'' | '\\' => letter.to_string(),
-        _ => letter.escape_debug().to_string(),
-    };
-    text.chars().map(letter).collect()
 }
 
 /// Contributors that a sentence names at most.
