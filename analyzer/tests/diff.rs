@@ -5,7 +5,10 @@ mod comparing;
 mod support;
 
 use comparing::{MIB, Place, a_log, change, compared, diff, out};
+use gmmtrace::diff::{Comparison, Gate, Run, Side};
+use gmmtrace::render::diff::{Manner, json as as_json, markdown, text};
 use gmmtrace_format::layout::Counter;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 #[test]
@@ -262,4 +265,81 @@ fn the_executable_of_the_next_release_is_the_same_caller() {
     let held = change(&value, "live.gpu.library.\"(executable)\"").unwrap();
     assert_eq!(held["change"], 2 * MIB);
     assert_eq!(value["unlike"].as_array().unwrap().len(), 1, "where a log goes says nothing");
+}
+
+/// Any JSON, with the keys and the numbers that mean something.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    let key = prop_oneof![
+        prop::sample::select(vec![
+            "gpu",
+            "site",
+            "library",
+            "held",
+            "ledger",
+            "bytes",
+            "count",
+            "sum",
+            "adds",
+            "by_gpu",
+            "live_bytes",
+            "peak_bytes",
+            "bound",
+            "total_ns",
+            "losses",
+            "name",
+            "frames",
+            "worst",
+        ])
+        .prop_map(str::to_owned),
+        any::<String>(),
+    ];
+    leaf.prop_recursive(4, 32, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(key.clone(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_stands_in_a_report_is_compared_and_with_itself_differs_in_nothing(
+        sections in prop::collection::vec((any::<prop::sample::Index>(), any_json()), 1..8)
+    ) {
+        let plain = a_log(3, 2).json();
+        let keys: Vec<&String> =
+            plain.as_object().unwrap().keys().filter(|key| *key != "schema").collect();
+        let mut report = plain.clone();
+        for (index, value) in sections {
+            report[index.get(&keys).as_str()] = value;
+        }
+        let side = |reports: &[&[Value]]| Side {
+            runs: reports.iter().map(|run| Run::of("x".to_owned(), run).unwrap()).collect(),
+        };
+        let both = [report.clone(), plain.clone()];
+        let itself = Comparison::of(side(&[&both]), side(&[&both]));
+        prop_assert!(itself.changes().is_empty() && itself.unlike.is_empty());
+        let other = Comparison::of(side(&[&[plain]]), side(&[&[report], &both]));
+        let gates = ["*.*>+5%", "*.*.*<3", "peak.gpu!=+0"].map(|gate| Gate::parse(gate).unwrap());
+        let verdicts: Vec<_> =
+            gates.iter().filter_map(|gate| gate.judge(&other).ok()).flatten().collect();
+        let manner = Manner { exact: false, top: 100 };
+        let mut written = Vec::new();
+        text::write(&other, &verdicts, manner, &mut written).unwrap();
+        markdown::write(&other, &verdicts, manner, &mut written).unwrap();
+        let written = String::from_utf8(written).unwrap();
+        prop_assert!(!written.chars().any(|letter| letter.is_control() && letter != '\n'));
+        let _ = as_json::value(&other, &verdicts, manner);
+    }
 }

@@ -66,7 +66,8 @@ impl Facts {
         facts
     }
 
-    fn say(&mut self, what: &str, value: &str) {
+    /// Adds that a fact has this value.
+    pub fn say(&mut self, what: &str, value: &str) {
         self.0.entry(what.to_owned()).or_default().insert(value.to_owned());
     }
 

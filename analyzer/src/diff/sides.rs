@@ -47,6 +47,7 @@ impl Run {
             figures.push(flatten::of(report));
             facts.join(&Facts::of(report));
         }
+        facts.say("processes of a run", &reports.len().to_string());
         match reports.len() {
             0 => Err(format!("{name}: the array holds no report")),
             processes => Ok(Self { name, processes, figures: Figures::joined(figures), facts }),
