@@ -18,6 +18,8 @@ use crate::{Error, input};
 
 /// Arguments of `diff`.
 #[derive(clap::Args)]
+#[command(override_usage = "gmmtrace diff <BASE>... --against <NEW>... [OPTIONS]\n       \
+                            gmmtrace diff <BASE>... --list")]
 pub struct Arguments {
     /// The base side: each a log, a directory of logs that ran together, or a report saved as
     /// JSON. Several are several runs.
