@@ -6,6 +6,7 @@
 //! free ok       null pointer → null call │ nothing there → unknown free │ gone
 //! free failed   failed; the block stays
 //! context ends  its blocks are gone, implicitly
+//! import        see `elsewhere`: openings and references are counted
 //! ```
 //!
 //! Memory follows the number of live blocks and call sites, never the number of events. Events
@@ -16,11 +17,14 @@ mod axis;
 mod books;
 mod composition;
 mod context;
+mod elsewhere;
 mod granules;
 mod ledger;
 mod looks;
 mod marks;
 mod odd;
+mod pools;
+mod residency;
 mod samples;
 mod series;
 mod sites;
@@ -40,19 +44,22 @@ pub use ledger::{GpuSlot, Ledger, NOT_COUNTED, Sum, Tally};
 pub use looks::{Gaps, Looks, Pin, RangeGaps, gaps};
 pub use marks::{MARKS, Mark, Marks, NAMES, RangeTotal};
 pub use odd::{Example, Odd, Oddity};
+pub use pools::{Pool, Pools, Told};
+pub use residency::{Asked, Place, Residency};
 pub use samples::{Sampled, SampledSeries, Samples};
 pub use series::{Level, Series};
 pub use sites::{Calls, SiteIndex, Sites};
 pub use stalls::{LongCall, Purpose, Stall, Stalls};
 pub use traffic::{CopyKey, Direction, HostMemory, Moved, Traffic, Transfers};
 pub use view::{View, Views};
+pub use vmm::{Piece, Stuck};
 pub use window::{Window, Windowed};
 
 use rustc_hash::FxHashMap;
 
 use crate::input::Log;
 use crate::order::{LaneStart, Record, Sink};
-use crate::units::{Bytes, Ticks};
+use crate::units::{Address, Bytes, Ticks};
 use composition::Traits;
 use context::Current;
 use granules::Edges;
@@ -102,6 +109,10 @@ pub struct LiveSet {
     pub marks: Marks,
     /// Readings of device memory.
     pub samples: Samples,
+    /// Pools of stream-ordered memory.
+    pub pools: Pools,
+    /// Where managed memory was asked to be.
+    pub residency: Residency,
     /// What does not fit.
     pub odd: Odd,
     /// Events counted.
@@ -115,6 +126,8 @@ pub struct LiveSet {
     /// The lane that began last under each thread ordinal.
     last_lanes: FxHashMap<u32, usize>,
     spaces: Spaces,
+    /// IPC handles that are open more than once, by address: how often more.
+    openings: FxHashMap<Address, u64>,
     vmm: Vmm,
     /// The device that everything is on, when the machine has one.
     only_gpu: GpuSlot,
@@ -127,6 +140,8 @@ struct Spaces {
     pinned: Space,
     registered: Space,
     reserved: Space,
+    /// By handle.
+    arrays: Space,
 }
 
 /// A live block, as analyses see it.
@@ -155,6 +170,8 @@ impl LiveSet {
             lanes: Vec::new(),
             marks: Marks::default(),
             samples: Samples::default(),
+            pools: Pools::default(),
+            residency: Residency::default(),
             odd: Odd::default(),
             events: 0,
             since: None,
@@ -163,6 +180,7 @@ impl LiveSet {
             threads: Vec::new(),
             last_lanes: FxHashMap::default(),
             spaces: Spaces::default(),
+            openings: FxHashMap::default(),
             vmm: Vmm::default(),
             only_gpu: if one { GpuSlot::of(0) } else { GpuSlot::UNKNOWN },
         }
@@ -177,6 +195,8 @@ impl LiveSet {
         self.stalls.begin();
         self.sites.begin();
         self.samples.begin();
+        self.pools.begin();
+        self.residency = Residency::default();
         self.looks = Looks::default();
         self.looks.changes = 1;
         self.marks.restart();
@@ -203,6 +223,12 @@ impl LiveSet {
     #[must_use]
     pub fn gaps(&self) -> Gaps {
         gaps(&self.spaces.reserved, &self.vmm)
+    }
+
+    /// Mappings that a call was to remove and did not, and what only mappings keep.
+    #[must_use]
+    pub fn stuck(&self) -> Stuck {
+        self.vmm.stuck()
     }
 
     /// The bucket of a stamp, on an axis that reaches it.
@@ -240,7 +266,8 @@ impl LiveSet {
     /// Every live block, in no order.
     pub fn live(&self) -> impl Iterator<Item = LiveBlock> {
         let spaces = &self.spaces;
-        let all = [&spaces.device, &spaces.pinned, &spaces.registered, &spaces.reserved];
+        let all =
+            [&spaces.device, &spaces.pinned, &spaces.registered, &spaces.reserved, &spaces.arrays];
         let blocks = all.into_iter().flat_map(Space::blocks);
         let blocks = blocks.map(|block| LiveBlock {
             account: block.account,

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::books::Account;
 use super::context::OwnerIndex;
+use super::pools::PoolIndex;
 use crate::units::{Address, Bytes, Ticks};
 
 /// A live block.
@@ -22,6 +23,8 @@ pub struct Block {
     pub owner: OwnerIndex,
     /// Where it is booked.
     pub account: Account,
+    /// The pool that it came from.
+    pub pool: PoolIndex,
 }
 
 /// Live blocks by address.

@@ -5,7 +5,7 @@ use gmmtrace_format::layout::MAJOR;
 use super::{
     CallReport, Coverage, InFlightReport, LengthClass, LongCallReport, MarkReport, OddExample,
     OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace, WindowReport,
-    scopes, timelines,
+    pools, scopes, timelines,
 };
 use crate::analysis::held::SiteName;
 use crate::analysis::{calls, in_flight};
@@ -53,6 +53,8 @@ impl Builder<'_> {
             null_calls: live.odd.null_calls,
             unknown_frees: self.oddities(&live.odd.unknown_frees),
             overlaps: self.oddities(&live.odd.overlaps),
+            pools: pools::pools(self),
+            residency: pools::residency(self),
             sampled: self.sampled(),
             contexts: live.contexts.counts,
             failed_copies: live.odd.failed_copies,

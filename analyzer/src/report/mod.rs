@@ -3,6 +3,7 @@
 
 mod build;
 mod coverage;
+mod pools;
 mod read;
 mod scope;
 mod scopes;
@@ -12,10 +13,11 @@ mod timelines;
 
 pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
+pub use pools::{PoolReport, PoolWaste, PoolsReport, ResidencyReport};
 pub use read::read;
 pub use scope::{
     AgeReport, BlocksReport, Composition, FragmentationReport, LedgerReport, MovedReport,
-    PinReport, Scope, ScopeReport, SizeClassReport, SumReport, VmmReport,
+    PinReport, Scope, ScopeReport, SizeClassReport, StuckReport, SumReport, VmmReport,
 };
 pub use stalls::{LengthClass, LongCallReport, StallReport};
 pub use timeline::{CallTime, Figure, SeriesReport, TimelineReport};
@@ -54,6 +56,10 @@ pub struct Report {
     pub unknown_frees: OddReport,
     /// Allocations where something was live.
     pub overlaps: OddReport,
+    /// Pools of stream-ordered memory.
+    pub pools: PoolsReport,
+    /// Where managed memory was asked to be.
+    pub residency: ResidencyReport,
     /// Readings of device memory.
     pub sampled: Vec<SampledReport>,
     /// Contexts.

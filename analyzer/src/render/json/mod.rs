@@ -46,6 +46,8 @@ pub fn value(report: &Report) -> Value {
             "overlaps": oddities(&report.overlaps),
         },
         "sampled": report.sampled.iter().map(sampled).collect::<Vec<_>>(),
+        "pools": memory::pools(&report.pools, bound),
+        "managed": memory::managed(&report.residency),
         "handles": { "contexts": {
             "created": report.contexts.created,
             "destroyed": report.contexts.destroyed,
