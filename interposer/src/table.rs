@@ -51,8 +51,12 @@ const fn row(code: u16) -> Option<&'static Row> {
     if index < rows.len() { Some(&rows[index]) } else { None }
 }
 
+/// Row codes of the driver end here; a site's key has as many bits for them.
 const RUNTIME: usize = 0x200;
+/// Row codes of the runtime end here.
 const RESOLVERS: usize = 0x300;
+const _: () = assert!(driver::ROWS.len() < RUNTIME);
+const _: () = assert!(runtime::ROWS.len() < DRIVER_BASE as usize);
 const BUCKETS: usize = 2048;
 
 const fn hash(name: &[u8]) -> usize {
@@ -124,7 +128,7 @@ pub fn apis() -> impl Iterator<Item = (u32, Layer, &'static [u8])> {
 }
 
 /// Real functions of driver rows.
-pub static DRIVER_REAL: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
+pub static DRIVER_REAL: [AtomicUsize; RUNTIME] = [const { AtomicUsize::new(0) }; RUNTIME];
 /// Real functions of the resolvers.
 pub static RESOLVER_REAL: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 /// Real functions behind the slots of runtime rows.
