@@ -1,6 +1,7 @@
 //! One output per file. A renderer computes nothing: it writes what the model says.
 
 pub mod json;
+pub mod picture;
 mod table;
 pub mod text;
 
