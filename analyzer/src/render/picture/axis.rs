@@ -131,8 +131,8 @@ fn time_steps() -> impl Iterator<Item = i64> {
     let short = decimal.filter(|&step| step <= 20 * SECOND);
     let minutes = [30 * SECOND].into_iter().chain([1, 2, 5, 10, 30].map(|count| count * MINUTE));
     let hours = [1, 2, 6, 12].map(|count| count * HOUR);
-    let days = (0..6).flat_map(|power| [1, 2, 5].map(|digit| digit * 10i64.pow(power) * DAY));
-    short.chain(minutes).chain(hours).chain(days.filter(|&step| step > 0))
+    let days = (0..6).flat_map(|power| [1, 2, 5].map(|digit| digit * 10i64.pow(power)));
+    short.chain(minutes).chain(hours).chain(days.filter_map(|days: i64| days.checked_mul(DAY)))
 }
 
 fn time_ticks(from: i64, to: i64, most: i64) -> Vec<(Nanos, String)> {

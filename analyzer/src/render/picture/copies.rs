@@ -23,7 +23,7 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
         kinds.push(("set".to_owned(), Ink::Other, &total.sets));
     }
     kinds.retain(|(_, _, moved)| moved.moved.count > 0);
-    kinds.sort_by(|one, other| other.2.moved.bytes.cmp(&one.2.moved.bytes));
+    kinds.sort_by_key(|kind| std::cmp::Reverse(kind.2.moved.bytes));
     let bytes = kinds.iter().fold(0, |sum: u64, kind| sum.saturating_add(kind.2.moved.bytes));
     let count = kinds.iter().fold(0, |sum: u64, kind| sum.saturating_add(kind.2.moved.count));
     let title = format!("Copies and sets: {} in {} calls", Bytes(bytes), grouped(count));

@@ -50,41 +50,65 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
         None => sampled,
     };
     sketch.legend(&legend(facts, sum, &host, &told));
-    let body = sketch.free;
     let rows = devices.len().div_ceil(IN_A_ROW) as i32;
-    let side = |count: i32| body.height * count / (5 + count.max(1));
-    let host_height = if host.is_empty() { 0 } else { side(1) };
-    let devices_height =
-        if rows == 0 { 0 } else { (body.height - host_height) * rows / (rows + 2) };
-    let above = sketch.take_top(body.height - host_height - devices_height);
-    let most = sum.map_or(0, greatest).max(sampled.most());
-    let between = if facts.marks.is_empty() { 0 } else { sketch.px(15.0) };
-    let heading = ("device + async_pool + vmm_physical", between);
-    let figure = sketch.axes(above, heading, (from, to), (Unit::Bytes, most));
-    if let Some(sum) = sum {
-        stack(&mut sketch, &figure, timeline, sum);
+    let drawn = sum.is_some() || sampled.shown().next().is_some();
+    let (above, below) = heights(&sketch, drawn, rows, !host.is_empty());
+    if above > 0 {
+        let place = sketch.take_top(above);
+        main_figure(&mut sketch, place, (from, to), facts, sum, &sampled);
     }
-    for (series, ink) in sampled.shown() {
-        line(&mut sketch, &figure, timeline, series, (ink, 2));
-    }
-    marks(&mut sketch, &figure, facts);
-    peak(&mut sketch, &figure, facts);
-    hover(&mut sketch, &figure, facts, sum.into_iter().chain(sampled.series()));
-    if rows > 0 {
-        let place = sketch.take_top(devices_height);
+    if below > 0 {
+        let place = sketch.take_top(below);
         by_device(&mut sketch, place, (from, to), facts, &devices);
     }
-    if !host.is_empty() {
-        let place = sketch.take_top(host_height);
+    let place = sketch.free;
+    if !host.is_empty() && place.height > 0 {
         let most = host.iter().map(|series| greatest(series)).max().unwrap_or(0);
-        let figure =
-            sketch.axes(place, ("host and managed memory", 0), (from, to), (Unit::Bytes, most));
+        let heading = ("host and managed memory", 0);
+        let figure = sketch.axes(place, heading, (from, to), (Unit::Bytes, most));
         for series in &host {
             line(&mut sketch, &figure, timeline, series, (ink(series), 2));
         }
         hover(&mut sketch, &figure, facts, host.into_iter());
     }
     sketch.finish()
+}
+
+/// How high the main figure and those of the devices are; what is left is for the host's. What
+/// would be too low to be read is left out.
+fn heights(sketch: &Sketch, main: bool, rows: i32, host: bool) -> (i32, i32) {
+    let all = sketch.free.height;
+    let least = sketch.px(90.0);
+    if !main {
+        return (0, 0);
+    }
+    let host = if host && all / 6 >= least { all / 6 } else { 0 };
+    let each = (all - host) / (rows + 2);
+    let devices = if each >= least { each * rows } else { 0 };
+    (all - host - devices, devices)
+}
+
+fn main_figure(
+    sketch: &mut Sketch,
+    place: Area,
+    times: (Nanos, Nanos),
+    facts: &Facts<'_>,
+    sum: Option<&SeriesReport>,
+    sampled: &Sampled<'_>,
+) {
+    let most = sum.map_or(0, greatest).max(sampled.most());
+    let between = if facts.marks.is_empty() { 0 } else { sketch.px(15.0) };
+    let heading = ("device + async_pool + vmm_physical", between);
+    let figure = sketch.axes(place, heading, times, (Unit::Bytes, most));
+    if let Some(sum) = sum {
+        stack(sketch, &figure, facts.timeline, sum);
+    }
+    for (series, ink) in sampled.shown() {
+        line(sketch, &figure, facts.timeline, series, (ink, 2));
+    }
+    marks(sketch, &figure, facts);
+    peak(sketch, &figure, facts);
+    hover(sketch, &figure, facts, sum.into_iter().chain(sampled.series()));
 }
 
 fn greatest(series: &SeriesReport) -> u64 {
