@@ -7,6 +7,7 @@ pub mod demo;
 pub mod doctor;
 pub mod dump;
 mod executable;
+pub mod files;
 pub mod library;
 pub mod output;
 pub mod preload;
