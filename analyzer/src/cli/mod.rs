@@ -9,15 +9,18 @@ pub mod dump;
 mod executable;
 pub mod files;
 pub mod library;
+pub mod moment;
 pub mod output;
 pub mod preload;
 mod progress;
+pub mod question;
 pub mod report;
 pub mod run;
 
 use clap::{Parser, Subcommand};
 
 use crate::Error;
+use crate::render::text::Question;
 
 #[derive(Parser)]
 #[command(name = "gmmtrace", version, about = "GPU memory of unmodified processes, from logs.")]
@@ -33,6 +36,18 @@ enum Command {
     Run(run::Arguments),
     /// Say everything about one or more logs.
     Report(report::Arguments),
+    /// What matters about a log, on one screen.
+    Summary(question::Arguments),
+    /// Memory over time.
+    Timeline(question::Arguments),
+    /// What the peak was made of, by call site, size and age.
+    Peak(question::Arguments),
+    /// What is left at the end, by call site, size and age.
+    Leaks(question::Arguments),
+    /// Memory that is taken and of no use.
+    Fragmentation(question::Arguments),
+    /// Copies and sets by direction, size and time, and time in calls.
+    Copies(question::Arguments),
     /// Print every record of a log as text.
     Dump(dump::Arguments),
     /// Check this machine, or what a log has seen.
@@ -51,6 +66,12 @@ enum Command {
 pub fn run() -> Result<u8, Error> {
     match Line::parse().command {
         Command::Report(arguments) => report::run(&arguments),
+        Command::Summary(arguments) => question::run(Question::Summary, &arguments),
+        Command::Timeline(arguments) => question::run(Question::Timeline, &arguments),
+        Command::Peak(arguments) => question::run(Question::Peak, &arguments),
+        Command::Leaks(arguments) => question::run(Question::Leaks, &arguments),
+        Command::Fragmentation(arguments) => question::run(Question::Fragmentation, &arguments),
+        Command::Copies(arguments) => question::run(Question::Copies, &arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

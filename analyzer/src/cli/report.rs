@@ -175,7 +175,8 @@ fn write_json(reports: &[Report], single: bool, output: &mut Output) -> Result<(
     written.map_err(|error| output.failed(error))
 }
 
-fn together(errors: &[Error]) -> Error {
+/// Several errors as one.
+pub(super) fn together(errors: &[Error]) -> Error {
     let sentences: Vec<String> = errors.iter().map(ToString::to_string).collect();
     Error::Said(sentences.join("\ngmmtrace: "))
 }
@@ -185,9 +186,21 @@ fn together(errors: &[Error]) -> Error {
 /// # Errors
 /// When it cannot be read as a log.
 pub fn read(path: &Path) -> Result<Report, Error> {
+    read_within(path, |_| Ok(Window::default()))
+}
+
+/// Reads a log and reports on a window of it.
+///
+/// # Errors
+/// When it cannot be read as a log, or has no such window.
+pub fn read_within(
+    path: &Path,
+    window: impl Fn(&Log) -> Result<Window, Error>,
+) -> Result<Report, Error> {
     let log = Log::open(path)?;
+    let window = window(&log)?;
     let mut progress = Progress::new(log.slots.events.len());
-    let report = report::read(&log, Window::default(), |done, all| progress.tell(done, all));
+    let report = report::read(&log, window, |done, all| progress.tell(done, all));
     progress.clear();
     Ok(report)
 }

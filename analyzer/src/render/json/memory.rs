@@ -13,14 +13,16 @@ use crate::units::Nanos;
 /// Keys and values of an object.
 type Object = Map<String, Value>;
 
-fn with(mut value: Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+/// An object with more keys.
+pub fn with(mut value: Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     if let Value::Object(object) = &mut value {
         object.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
     }
     value
 }
 
-fn gpu(scope: Scope) -> Value {
+/// A device, or null.
+pub fn gpu(scope: Scope) -> Value {
     match scope {
         Scope::All | Scope::On(None) => Value::Null,
         Scope::On(Some(gpu)) => json!(gpu.0),
@@ -72,7 +74,8 @@ pub fn sums(report: &Report) -> Value {
             ("by_gpu", Value::Array(by_gpu)),
             ("bound", json!(report.bound)),
         ];
-        (sum.sum.name().to_owned(), with(height(sum), more))
+        let held = composition(&sum.at_peak, report.bound);
+        (sum.sum.name().to_owned(), with(height(sum), more.into_iter().chain(held)))
     };
     Value::Object(report.total.sums.iter().map(one).collect())
 }
@@ -121,7 +124,8 @@ pub fn live(scope: &ScopeReport, bound: bool) -> Value {
     })
 }
 
-fn composition(
+/// What an amount is made of.
+pub fn composition(
     composition: &Composition,
     bound: bool,
 ) -> impl Iterator<Item = (&'static str, Value)> {

@@ -1,5 +1,6 @@
 //! The report as JSON. `docs/report.schema.json` is its contract, and tests hold it to that.
 
+mod answer;
 mod memory;
 mod time;
 
@@ -13,6 +14,8 @@ use crate::report::{
     Trace, layer_name,
 };
 use crate::units::{Gpu, Nanos};
+
+pub use answer::answer;
 
 /// Number of the schema.
 pub const SCHEMA: u32 = 1;

@@ -1,0 +1,186 @@
+//! `gmmtrace summary|timeline|peak|leaks|fragmentation|copies TRACE...`: one question each.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+
+use super::moment::Moment;
+use super::output::Output;
+use super::report::{read_within, together};
+use crate::Error;
+use crate::input;
+use crate::render::json;
+use crate::render::text::page::{Of, Page, Style};
+use crate::render::text::{Question, answer};
+use crate::report::{Report, Scope, ScopeReport};
+use crate::units::Gpu;
+
+/// Arguments of every question.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Logs, or directories of logs.
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
+    /// Answer as JSON, with the keys of the report.
+    #[arg(long)]
+    pub json: bool,
+    /// The state at this moment: 1.5s, 300ms, 2m, or @TEXT for the first mark with that text.
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["since", "until"])]
+    pub at: Option<Moment>,
+    /// Count from this moment on.
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<Moment>,
+    /// Count up to this moment.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<Moment>,
+    /// Only this device.
+    #[arg(long, value_name = "N")]
+    pub gpu: Option<u32>,
+    /// Only this ledger or sum; may be given several times.
+    #[arg(long, value_name = "NAME", value_parser = of)]
+    pub ledger: Vec<Of>,
+    /// Rows of a table.
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = top)]
+    pub top: usize,
+    /// Bytes to the last one instead of binary units.
+    #[arg(long)]
+    pub bytes: bool,
+    /// Write to this file instead of stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Overwrite the file if it exists.
+    #[arg(long)]
+    pub force: bool,
+}
+
+fn of(name: &str) -> Result<Of, String> {
+    let found = Of::all().find(|of| of.name() == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = Of::all().map(Of::name).collect();
+        format!("one of {}", names.join(", "))
+    })
+}
+
+fn top(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a number of rows, 1 or more".to_owned()),
+        Ok(rows) => Ok(rows),
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a log cannot be read, a moment or a device is not in it, or the answer not be written.
+/// The other logs are answered first.
+pub fn run(question: Question, arguments: &Arguments) -> Result<u8, Error> {
+    if let Some(path) = arguments.output.as_deref().filter(|path| path.exists() && !arguments.force)
+    {
+        return Err(Error::Exists(path.to_path_buf()));
+    }
+    let mut paths = Vec::new();
+    for trace in &arguments.traces {
+        paths.append(&mut input::logs(trace)?);
+    }
+    let (mut reports, mut refused) = (Vec::new(), Vec::new());
+    for path in &paths {
+        match read_within(path, |log| window(arguments, log)) {
+            Ok(report) => reports.push(report),
+            Err(error) => refused.push(error),
+        }
+    }
+    if reports.is_empty() {
+        return Err(together(&refused));
+    }
+    let mut pages = Vec::new();
+    for report in &reports {
+        match scope(report, arguments.gpu) {
+            Ok(scope) => pages.push((report, scope)),
+            Err(error) => refused.push(error),
+        }
+    }
+    if !pages.is_empty() {
+        let mut output = Output::open(arguments.output.as_deref(), arguments.force, &paths)?;
+        let written = match arguments.json {
+            true => write_json(question, arguments, &pages, output.writer()),
+            false => write_text(question, arguments, &pages, output.writer()),
+        };
+        written.map_err(|error| output.failed(error))?;
+        output.finish()?;
+    }
+    if refused.is_empty() { Ok(0) } else { Err(together(&refused)) }
+}
+
+fn window(arguments: &Arguments, log: &input::Log) -> Result<crate::live::Window, Error> {
+    let stamp = |moment: &Option<Moment>| match moment {
+        Some(moment) => moment.stamp(log).map(Some),
+        None => Ok(None),
+    };
+    let until = if arguments.at.is_some() { &arguments.at } else { &arguments.until };
+    let (since, until) = (stamp(&arguments.since)?, stamp(until)?);
+    if since.zip(until).is_some_and(|(since, until)| since > until) {
+        let path = log.path.display();
+        return Err(Error::Said(format!("{path}: --since is later than --until")));
+    }
+    Ok(crate::live::Window { since, until })
+}
+
+fn scope(report: &Report, gpu: Option<u32>) -> Result<&ScopeReport, Error> {
+    let Some(gpu) = gpu else { return Ok(&report.total) };
+    let wanted = Scope::On(Some(Gpu(gpu)));
+    report.by_gpu.iter().find(|scope| scope.scope == wanted).ok_or_else(|| {
+        let used: Vec<String> = report
+            .by_gpu
+            .iter()
+            .filter_map(|scope| match scope.scope {
+                Scope::On(Some(gpu)) => Some(gpu.0.to_string()),
+                _ => None,
+            })
+            .collect();
+        let path = &report.trace.path;
+        let used = if used.is_empty() { "none".to_owned() } else { used.join(", ") };
+        Error::Said(format!("{path}: nothing was on GPU {gpu}; used devices: {used}"))
+    })
+}
+
+/// Whether stdout shows colours and its reader wants them.
+fn colour(arguments: &Arguments) -> bool {
+    let set =
+        |name| std::env::var_os(name).is_some_and(|value: std::ffi::OsString| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    arguments.output.is_none() && io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
+}
+
+fn write_text(
+    question: Question,
+    arguments: &Arguments,
+    pages: &[(&Report, &ScopeReport)],
+    mut out: &mut dyn Write,
+) -> io::Result<()> {
+    let style = Style { top: arguments.top, bytes: arguments.bytes, colour: colour(arguments) };
+    for (number, &(report, scope)) in pages.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        let (only, at) = (arguments.ledger.as_slice(), arguments.at.is_some());
+        answer(question, &Page { report, scope, only, at, style }, &mut out)?;
+    }
+    Ok(())
+}
+
+fn write_json(
+    question: Question,
+    arguments: &Arguments,
+    pages: &[(&Report, &ScopeReport)],
+    mut out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut values: Vec<serde_json::Value> = pages
+        .iter()
+        .map(|(report, scope)| json::answer(question, report, scope, &arguments.ledger))
+        .collect();
+    let value = match values.len() {
+        1 => values.pop().unwrap_or_default(),
+        _ => serde_json::Value::Array(values),
+    };
+    serde_json::to_writer_pretty(&mut out, &value)?;
+    writeln!(out)
+}

@@ -1,0 +1,123 @@
+//! Memory that is taken and of no use, level by level.
+
+use std::io::{self, Write};
+
+use super::page::{Page, call, exact, library};
+use crate::live::RangeGaps;
+use crate::render::table::Align::{Left, Right};
+use crate::render::table::{Table, grouped};
+use crate::report::{BlocksReport, VmmReport};
+use crate::units::{Bytes, Nanos};
+
+/// A part of a whole, in words.
+fn percent(part: Bytes, whole: Bytes) -> String {
+    match whole.0 {
+        0 => "-".to_owned(),
+        whole => format!("{:.1} %", part.0 as f64 * 100.0 / whole as f64),
+    }
+}
+
+/// Every level that is known.
+pub fn levels(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+    let report = &page.scope.fragmentation;
+    if report.device_worst.is_none() && report.vmm.as_ref().is_none_or(|vmm| vmm.ranges == 0) {
+        return Ok(());
+    }
+    writeln!(out, "\nFragmentation{}", page.bound())?;
+    if let Some((at, worst)) = &report.device_worst {
+        writeln!(out, "  device: 2 MiB blocks behind cuMemAlloc")?;
+        blocks(&format!("at worst, at {at}"), worst, out)?;
+        blocks("at the end", &report.device, out)?;
+        pins(page, out)?;
+    }
+    if let Some(vmm) = report.vmm.as_ref().filter(|vmm| vmm.ranges > 0) {
+        writeln!(out, "  vmm: reserved ranges with mappings")?;
+        if let Some((at, worst)) = &report.vmm_worst {
+            ranges(&format!("at worst, at {at}"), worst, out)?;
+        }
+        ranges("at the end", vmm, out)?;
+        writeln!(out, "    looked at {} moments", grouped(report.looked))?;
+    }
+    writeln!(out, "  pools and framework segments: not counted by this version")
+}
+
+fn blocks(when: &str, blocks: &BlocksReport, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "    {when}: {} asked for lie in {} of blocks: {} of no use ({})",
+        blocks.requested,
+        blocks.touched,
+        exact(blocks.waste()),
+        percent(blocks.waste(), blocks.touched),
+    )?;
+    if blocks.sparse > 0 {
+        writeln!(
+            out,
+            "      blocks under a tenth in use: {}, with {} in them",
+            grouped(blocks.sparse),
+            blocks.sparse_used,
+        )?;
+    }
+    Ok(())
+}
+
+fn pins(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+    let report = &page.scope.fragmentation;
+    let Some(at) = report.pins_at.filter(|_| !report.pins.is_empty()) else { return Ok(()) };
+    writeln!(out, "    whose memory lay in blocks under a tenth in use, at {at}")?;
+    let mut table =
+        Table::new([("blocks", Right), ("using", Right), ("call", Left), ("library", Left)]);
+    for pin in report.pins.iter().take(page.style.top) {
+        let (call, library) = (call(&pin.site), library(&pin.site));
+        table.row([grouped(pin.blocks), pin.used.to_string(), call, library]);
+    }
+    table.write(out)
+}
+
+fn ranges(when: &str, vmm: &VmmReport, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "    {when}: {} ranges of {}, {} mapped, {} in holes; {} of physical memory mapped nowhere",
+        grouped(vmm.ranges),
+        vmm.reserved,
+        vmm.mapped,
+        vmm.free,
+        vmm.unmapped_physical,
+    )?;
+    if vmm.worst.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new([
+        ("range", Right),
+        ("mapped", Right),
+        ("in holes", Right),
+        ("largest hole", Right),
+        ("shattered", Right),
+        ("kept apart by", Left),
+    ]);
+    for range in &vmm.worst {
+        table.row(row(range));
+    }
+    table.write(out)
+}
+
+fn row(range: &RangeGaps) -> [String; 6] {
+    let other = Bytes(range.free.0.saturating_sub(range.largest.0));
+    [
+        format!("{:#x}", range.address),
+        range.mapped.to_string(),
+        range.free.to_string(),
+        range.largest.to_string(),
+        percent(other, range.free),
+        range.pin.map(|(at, bytes)| format!("{bytes} at {at:#x}")).unwrap_or_default(),
+    ]
+}
+
+/// The worst moment in one sentence, if anything was ever of no use.
+#[must_use]
+pub fn in_a_sentence(page: &Page<'_>) -> Option<String> {
+    let report = &page.scope.fragmentation;
+    let (at, worst): &(Nanos, BlocksReport) = report.device_worst.as_ref()?;
+    let share = percent(worst.waste(), worst.touched);
+    Some(format!("{} of 2 MiB blocks of no use at worst ({share}), at {at}", worst.waste()))
+}

@@ -1,0 +1,93 @@
+//! The report as text, for a person at three in the morning: what matters first, in a line each,
+//! then tables. Nothing is shown that was not counted; what may be inexact says so beside it.
+
+mod calls;
+mod coverage;
+mod fragmentation;
+mod held;
+mod ledgers;
+pub mod page;
+mod question;
+mod summary;
+mod timeline;
+mod traffic;
+
+use std::io::{self, Write};
+
+use crate::live::Sum;
+use crate::render::table::{clean, grouped};
+use crate::report::Report;
+use page::{Of, Page, command, ending, exact, failures, losses};
+
+pub use question::{Question, answer};
+
+/// Writes the report.
+///
+/// # Errors
+/// As `out` says.
+pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let page = &Page::whole(report);
+    head(report, out)?;
+    facts(page, out)?;
+    calls::in_flight(page, out)?;
+    ledgers::ledgers(page, out)?;
+    ledgers::by_gpu(page, out)?;
+    held::by_site(page, page.live_title(), "nothing is live", &report.total.live_at_end, out)?;
+    if let Some(gpu) = page.height(Of::Sum(Sum::Gpu)) {
+        let title = "The peak of GPU memory was made of";
+        held::by_site(page, title, "", &gpu.at_peak.held, out)?;
+    }
+    fragmentation::levels(page, out)?;
+    traffic::copies(page, out)?;
+    traffic::stalls(page, out)?;
+    calls::calls(page, out)?;
+    coverage::sampled(page, out)?;
+    calls::odd("Frees of what was not live", &report.unknown_frees, out)?;
+    calls::odd("Allocations where something was live", &report.overlaps, out)?;
+    coverage::phases(page, out)?;
+    coverage::coverage(page, out)
+}
+
+fn head(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    let (trace, process) = (&report.trace, &report.process);
+    let header = &process.header;
+    writeln!(out, "gmmtrace report of {}", clean(&trace.path))?;
+    let host = header.host.as_deref().unwrap_or("an unknown host");
+    writeln!(out, "{}", clean(&command(report)))?;
+    let threads = if process.threads == 1 { "thread" } else { "threads" };
+    writeln!(
+        out,
+        "pid {} on {}, {} {threads} with GPU calls, {} events",
+        header.pid,
+        clean(host),
+        process.threads,
+        grouped(trace.events),
+    )?;
+    for (gpu, facts) in &process.gpus {
+        writeln!(out, "GPU {}: {}, {}", gpu.0, clean(&facts.name), facts.total)?;
+    }
+    writeln!(out)
+}
+
+/// The lines that answer before the tables do.
+fn facts(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+    let report = page.report;
+    let bound = if report.bound { "  (bound: events are missing, see Losses)" } else { "" };
+    let adds: Vec<&str> = Sum::Gpu.ledgers().map(|ledger| ledger.name()).collect();
+    if let Some(gpu) = page.height(Of::Sum(Sum::Gpu)) {
+        let when = gpu.peak_at.map(|at| format!(" at {at}")).unwrap_or_default();
+        writeln!(out, "Peak GPU memory   {}{when}{bound}", exact(gpu.peak))?;
+        writeln!(out, "{:<18}{}{bound}", page.live_title(), exact(gpu.live))?;
+    }
+    writeln!(out, "                  both are {}", adds.join(" + "))?;
+    writeln!(out, "Failed calls      {}", failures(page))?;
+    writeln!(out, "Losses            {}", losses(report))?;
+    writeln!(out, "Process           {}", ending(report))?;
+    if report.trace.events == 0 {
+        writeln!(out, "                  the log holds no event")?;
+    }
+    if !report.trace.calibrated {
+        writeln!(out, "                  the clock could not be calibrated: times are in ticks")?;
+    }
+    Ok(())
+}
