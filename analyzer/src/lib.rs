@@ -16,6 +16,7 @@
 
 pub mod analysis;
 pub mod cli;
+pub mod diff;
 pub mod error;
 pub mod input;
 pub mod live;

@@ -4,6 +4,7 @@
 //! product, stderr is for people.
 
 pub mod demo;
+pub mod diff;
 pub mod doctor;
 pub mod dump;
 mod executable;
@@ -48,6 +49,8 @@ enum Command {
     Fragmentation(question::Arguments),
     /// Copies and sets by direction, size and time, and time in calls.
     Copies(question::Arguments),
+    /// Compare two sides of logs or saved reports, and fail on what must not grow.
+    Diff(diff::Arguments),
     /// Print every record of a log as text.
     Dump(dump::Arguments),
     /// Check this machine, or what a log has seen.
@@ -72,6 +75,7 @@ pub fn run() -> Result<u8, Error> {
         Command::Leaks(arguments) => question::run(Question::Leaks, &arguments),
         Command::Fragmentation(arguments) => question::run(Question::Fragmentation, &arguments),
         Command::Copies(arguments) => question::run(Question::Copies, &arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -1,0 +1,345 @@
+//! `gmmtrace diff` as a person runs it: what changed, and what was not alike.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod comparing;
+mod support;
+
+use comparing::{MIB, Place, a_log, change, compared, diff, out};
+use gmmtrace::diff::{Comparison, Gate, Run, Side};
+use gmmtrace::render::diff::{Manner, json as as_json, markdown, text};
+use gmmtrace_format::layout::Counter;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+#[test]
+fn a_log_against_itself_differs_in_nothing_and_passes_every_gate() {
+    let place = Place::new();
+    let log = place.log("a.gmmt", 100, 20);
+    let gates = ["peak.device>+0%", "live.*>+0%", "copies.count!=+0", "losses>0", "duration<-1%"];
+    let gates: Vec<&str> = gates.iter().flat_map(|gate| ["--fail-on", gate]).collect();
+    let output = diff(&[&[log.as_str(), "--against", &log], gates.as_slice()].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = out(&output);
+    assert!(said.contains("checks passed\n"), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(last.starts_with("Nothing differs: all "), "{said}");
+    assert!(!said.contains("not made alike"));
+    let value = compared(&[&log, "--against", &log]);
+    assert_eq!(value["changes"], json!([]));
+    assert_eq!(value["same"], value["compared"]);
+}
+
+#[test]
+fn a_saved_report_and_its_trace_give_the_same_comparison() {
+    let place = Place::new();
+    let (base, new) = (place.log("a.gmmt", 100, 20), place.log("b.gmmt", 124, 20));
+    let saved = place.json("trace-or-not", &a_log(100, 20).json());
+    let gates = ["--fail-on", "peak.device>+5%"];
+    let mut of_trace = compared(&[&[base.as_str(), "--against", &new], &gates[..]].concat());
+    let mut of_saved = compared(&[&[saved.as_str(), "--against", &new], &gates[..]].concat());
+    for value in [&mut of_trace, &mut of_saved] {
+        value["base"]["runs"][0]["path"] = Value::Null;
+    }
+    assert_eq!(of_trace, of_saved);
+    let itself = compared(&[&saved, "--against", &base]);
+    assert_eq!((&itself["changes"], &itself["unlike"]), (&json!([]), &json!([])));
+}
+
+#[test]
+fn of_several_runs_the_median_counts_and_overlapping_ranges_are_noise() {
+    let place = Place::new();
+    let runs = |side: &str, sizes: [u64; 3]| {
+        sizes.map(|size| place.log(&format!("{side}{size}.gmmt"), size, size / 2))
+    };
+    let base = runs("a", [100, 110, 104]);
+    let noisy = runs("b", [103, 109, 120]);
+    let apart = runs("c", [140, 150, 160]);
+    let all =
+        |new: &[String; 3]| -> Vec<String> { [&base[..], &["--against".to_owned()], new].concat() };
+    fn words(arguments: &[String]) -> Vec<&str> {
+        arguments.iter().map(String::as_str).collect()
+    }
+
+    let value = compared(&words(&all(&noisy)));
+    let live = change(&value, "live.device").unwrap();
+    assert_eq!(live["base"]["median"], 104 * MIB);
+    assert_eq!(live["base"]["min"], 100 * MIB);
+    assert_eq!(live["base"]["max"], 110 * MIB);
+    assert_eq!((&live["new"]["median"], &live["noise"]), (&json!(109 * MIB), &json!(true)));
+    let value = compared(&words(&all(&apart)));
+    assert_eq!(change(&value, "live.device").unwrap()["noise"], false);
+
+    let gated = [all(&noisy), ["--fail-on", "live.device>+4%"].map(str::to_owned).to_vec()];
+    let output = diff(&words(&gated.concat()));
+    assert_eq!(output.status.code(), Some(1), "a gate asks the median");
+    let said = out(&output);
+    assert!(said.contains("the ranges of the two sides overlap, so"), "{said}");
+    assert!(said.contains("Within noise: the ranges of the two sides overlap"), "{said}");
+    assert!(said.contains("104.00 MiB [100.00 MiB to 110.00 MiB]"), "{said}");
+}
+
+#[test]
+fn a_directory_is_one_run_of_several_processes_and_its_added_peaks_are_bounds() {
+    let place = Place::new();
+    for name in ["base/one.gmmt", "base/two.gmmt", "new/one.gmmt"] {
+        place.log(name, 10, 4);
+    }
+    place.log("new/two.gmmt", 30, 4);
+    let [base, new] = ["base", "new"].map(|name| place.path(name).to_str().unwrap().to_owned());
+    let arguments = [&base, "--against", &new, "--fail-on", "peak.device>+10%"];
+    let value = compared(&arguments);
+    let peak = change(&value, "peak.device").unwrap();
+    assert_eq!((&peak["base"]["median"], &peak["base"]["bound"]), (&json!(28 * MIB), &json!(true)));
+    let live = change(&value, "live.device").unwrap();
+    assert_eq!((&live["new"]["median"], &live["new"]["bound"]), (&json!(40 * MIB), &json!(false)));
+    assert_eq!(value["base"]["runs"], json!([{ "path": base, "processes": 2 }]));
+    let said = out(&diff(&arguments));
+    assert!(said.contains("is made of 2 processes: their figures are added, and added peaks are"));
+    assert!(said.contains("the figure is a bound on both sides"), "{said}");
+    assert!(said.contains("28.00 MiB (bound)"), "{said}");
+
+    let saved = json!([a_log(10, 4).json(), a_log(10, 4).json()]);
+    let saved = compared(&[&place.json("saved.json", &saved), "--against", &base]);
+    assert_eq!(saved["changes"], json!([]), "an array is such a run as well");
+}
+
+#[test]
+fn runs_that_were_not_made_alike_are_told_at_the_top() {
+    let place = Place::new();
+    let base = place.log("a.gmmt", 1, 1);
+    let mut lossy = a_log(1, 1);
+    lossy.counters.push((Counter::LostLive, 7));
+    let mut new = lossy.json();
+    new["process"]["driver"] = json!("590.9");
+    new["process"]["command_line"] = json!(["program", "--slow\u{1b}[31m"]);
+    new["process"]["environment"] = json!(["CUDA_LAUNCH_BLOCKING=1"]);
+    let new = place.json("b.json", &new);
+    let value = compared(&[&base, "--against", &new]);
+    let names: Vec<&str> = value["unlike"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|unlike| unlike["what"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "command line",
+        "complete",
+        "driver",
+        "environment CUDA_LAUNCH_BLOCKING",
+        "environment CUDA_VISIBLE_DEVICES",
+        "losses",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(change(&value, "losses").unwrap()["new"]["median"], 7);
+    let said = out(&diff(&[&base, "--against", &new, "--fail-on", "losses>0"]));
+    let top = said.find("The runs were not made alike").unwrap();
+    assert!(top < said.find("Gates").unwrap() && top < said.find("Counts").unwrap());
+    assert!(said.contains("environment CUDA_LAUNCH_BLOCKING: base not set, new 1\n"), "{said}");
+    assert!(!said.contains('\u{1b}'), "nothing in a report reaches the terminal");
+    assert!(said.contains("by +7, not there before: lost_live_events"), "{said}");
+}
+
+#[test]
+fn hostile_names_reach_neither_the_terminal_nor_the_page() {
+    const NAME: &str = "/l/<script>|`a`\n@all \u{202e}\u{1b}[31m\".so";
+    let place = Place::new();
+    let base = a_log(1, 1).json();
+    let mut new = a_log(9, 1).json();
+    for held in ["live_at_end", "calls"] {
+        new[held][0]["site"]["library"] = json!(NAME);
+        new[held][0]["api"] = json!(NAME);
+    }
+    let [base, new] = [place.json("a.json", &base), place.json("b|`.json", &new)];
+    let plain = ["--fail-on", "live.gpu>+1%"];
+    let arguments = [&[base.as_str(), "--against", &new], &plain[..]].concat();
+    let text = out(&diff(&arguments));
+    let markdown = out(&diff(&[&arguments[..], &["--format", "markdown"]].concat()));
+    for said in [&text, &markdown] {
+        assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said}");
+        assert!(said.contains("\\u{1b}") || said.contains("u&#123;1b&#125;"), "{said}");
+    }
+    assert!(!markdown.contains("<script>") && !markdown.contains("@all"), "{markdown}");
+    for line in markdown.lines().filter(|line| line.starts_with("| ")) {
+        assert_eq!(line.matches('|').count(), 6, "{line}");
+    }
+
+    // What is shown is what a gate can name.
+    let value = compared(&arguments);
+    let figure = value["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|change| change["parts"][2] == "library")
+        .unwrap();
+    assert_eq!(figure["parts"][3], NAME.rsplit('/').next().unwrap());
+    let gate = format!("{}>1", figure["figure"].as_str().unwrap());
+    let output = diff(&[&base, "--against", &new, "--fail-on", &gate]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn sections_that_a_later_version_adds_are_compared_without_new_code() {
+    let place = Place::new();
+    let with = |waste: u64, longest: u64| {
+        let mut report = a_log(1, 1).json();
+        report["fragmentation"] = json!({
+            "device": { "waste_bytes": waste, "worst": { "at_ns": waste, "waste_bytes": 7 },
+                "bound": true },
+            "pool": null,
+        });
+        report["stalls"] = json!({ "alloc": { "count": 3, "p99_ns": longest } });
+        report["sums"] = json!({
+            "gpu": { "adds": ["device"], "live_bytes": 5, "peak_bytes": waste, "peak_at_ns": waste,
+                "bound": false, "by_gpu": [{ "gpu": 0, "live_bytes": 5, "peak_bytes": waste }] },
+            "host": { "adds": ["pinned"], "live_bytes": 6, "peak_bytes": 9 },
+        });
+        report["peak"]["by_size"] =
+            json!([{ "from_bytes": 0, "to_bytes": 512, "count": waste, "bytes": waste }]);
+        report["timeline"] = json!({ "bytes": [waste] });
+        report
+    };
+    let base = place.json("a.json", &with(1, 10));
+    let new = place.json("b.json", &with(2, 20));
+    let value = compared(&[&base, "--against", &new, "--fail-on", "stalls.*.p99_ns>+50%"]);
+    let changes = value["changes"].as_array().unwrap();
+    let names: Vec<&str> =
+        changes.iter().map(|change| change["figure"].as_str().unwrap()).collect();
+    let expected = [
+        "fragmentation.device.waste_bytes",
+        "peak.by_size.0.512.bytes",
+        "peak.gpu",
+        "peak.gpu.0",
+        "peak.by_size.0.512.count",
+        "stalls.alloc.p99_ns",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(changes[0]["new"]["bound"], true);
+    assert_eq!(changes[3]["repeats"], true, "one device says what all say");
+    assert_eq!(value["failed"], true);
+}
+
+#[test]
+fn the_largest_numbers_are_compared_exactly() {
+    let place = Place::new();
+    let with = |count: u64| {
+        let mut report = a_log(1, 1).json();
+        report["null_calls"] = json!(count);
+        report
+    };
+    let base = place.json("a.json", &with(u64::MAX - 1));
+    let new = place.json("b.json", &with(u64::MAX));
+    let value = compared(&[&base, "--against", &new, "--fail-on", "null_calls>+0"]);
+    assert_eq!(change(&value, "null_calls").unwrap()["change"], 1);
+    assert_eq!(value["failed"], true);
+    let both = place.json("c.json", &json!([with(u64::MAX), with(u64::MAX)]));
+    let value = compared(&[&both, "--against", &new, "--fail-on", "null_calls<+0"]);
+    assert_eq!(change(&value, "null_calls").unwrap()["percent"], -50.0);
+}
+
+#[test]
+fn list_shows_what_a_gate_can_name_and_top_and_bytes_shape_the_tables() {
+    let place = Place::new();
+    let (base, new) = (place.log("a.gmmt", 100, 20), place.log("b.gmmt", 124, 20));
+    let listed = out(&diff(&[&base, "--list", "--bytes"]));
+    assert!(listed.lines().any(|line| line == "  125,829,120 B  bytes  peak.device"), "{listed}");
+    let said = out(&diff(&[&base, "--against", &new, "--top", "1", "--bytes"]));
+    assert!(said.contains("  +25,165,824 B  +24.0 %  104,857,600 B  130,023,424 B  live.device"));
+    assert!(said.contains("  and 3 more; --top shows more"), "{said}");
+}
+
+#[test]
+fn the_executable_of_the_next_release_is_the_same_caller() {
+    let place = Place::new();
+    let of = |release: &str, mib: u64| {
+        let mut report = a_log(mib, 1).json();
+        report["process"]["executable"] = json!(release);
+        for held in report["live_at_end"].as_array_mut().unwrap() {
+            held["site"]["library"] = json!(release);
+        }
+        report["process"]["environment"] = json!([format!("GMMTRACE_OUT={release}")]);
+        report
+    };
+    let base = place.json("a.json", &of("/opt/1.0/serve-1.0", 4));
+    let new = place.json("b.json", &of("/opt/1.1/serve-1.1", 6));
+    let value = compared(&[&base, "--against", &new]);
+    let held = change(&value, "live.gpu.library.\"(executable)\"").unwrap();
+    assert_eq!(held["change"], 2 * MIB);
+    assert_eq!(value["unlike"].as_array().unwrap().len(), 1, "where a log goes says nothing");
+}
+
+/// Any JSON, with the keys and the numbers that mean something.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    let key = prop_oneof![
+        prop::sample::select(vec![
+            "gpu",
+            "site",
+            "library",
+            "held",
+            "ledger",
+            "bytes",
+            "count",
+            "sum",
+            "adds",
+            "by_gpu",
+            "live_bytes",
+            "peak_bytes",
+            "bound",
+            "total_ns",
+            "losses",
+            "name",
+            "frames",
+            "worst",
+        ])
+        .prop_map(str::to_owned),
+        any::<String>(),
+    ];
+    leaf.prop_recursive(4, 32, 4, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map(key.clone(), inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_stands_in_a_report_is_compared_and_with_itself_differs_in_nothing(
+        sections in prop::collection::vec((any::<prop::sample::Index>(), any_json()), 1..8)
+    ) {
+        let plain = a_log(3, 2).json();
+        let keys: Vec<&String> =
+            plain.as_object().unwrap().keys().filter(|key| *key != "schema").collect();
+        let mut report = plain.clone();
+        for (index, value) in sections {
+            report[index.get(&keys).as_str()] = value;
+        }
+        let side = |reports: &[&[Value]]| Side {
+            runs: reports.iter().map(|run| Run::of("x".to_owned(), run).unwrap()).collect(),
+        };
+        let both = [report.clone(), plain.clone()];
+        let itself = Comparison::of(side(&[&both]), side(&[&both]));
+        prop_assert!(itself.changes().is_empty() && itself.unlike.is_empty());
+        let other = Comparison::of(side(&[&[plain]]), side(&[&[report], &both]));
+        let gates = ["*.*>+5%", "*.*.*<3", "peak.gpu!=+0"].map(|gate| Gate::parse(gate).unwrap());
+        let verdicts: Vec<_> =
+            gates.iter().filter_map(|gate| gate.judge(&other).ok()).flatten().collect();
+        let manner = Manner { exact: false, top: 100 };
+        let mut written = Vec::new();
+        text::write(&other, &verdicts, manner, &mut written).unwrap();
+        markdown::write(&other, &verdicts, manner, &mut written).unwrap();
+        let written = String::from_utf8(written).unwrap();
+        prop_assert!(!written.chars().any(|letter| letter.is_control() && letter != '\n'));
+        let _ = as_json::value(&other, &verdicts, manner);
+    }
+}
