@@ -2,13 +2,21 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod drawn;
+mod support;
+
+use std::fs;
+use std::path::Path;
 
 use drawn::{Made, empty, full, held, series, site, sum};
 use gmmtrace::live::Ledger;
 use gmmtrace::render::picture::svg::Colours;
-use gmmtrace::render::picture::{Area, Ink, Item, Picture, Scene, Size, Theme, png, svg};
+use gmmtrace::render::picture::{
+    Area, Facts, Ink, Item, Picture, Scene, Size, Subject, Theme, png, svg,
+};
 use gmmtrace::report::{Figure, MarkReport};
 use gmmtrace::units::{Bytes, Nanos};
+use gmmtrace_format::Kind;
+use support::{Writer, event};
 
 const SMALLEST: Size = Size { width: 320, height: 240 };
 
@@ -271,5 +279,95 @@ fn a_picture_within_a_page_has_the_colours_of_the_page() {
     for text in text.iter().skip(2).step_by(3) {
         assert!(!text.contains("\"#"), "no colour of its own");
         assert!(text.contains("var(--device)") && text.contains("var(--ground)"));
+    }
+}
+
+/// Two devices, every ledger, marks, copies and a hole in an address range.
+fn a_log_of_two_devices() -> Writer {
+    let mut events =
+        vec![event(Kind::ContextCreate, 1, &[0xc0, 0]), event(Kind::ContextCreate, 8, &[0xc1, 1])];
+    for step in 0..40u64 {
+        let (at, context) = (100 + step * 1_000, 0xc0 + step % 2);
+        let address = 0x7000_0000_0000 + (step << 30);
+        events.extend([
+            event(Kind::ContextCurrent, at, &[context]).site(0),
+            event(Kind::DeviceAlloc, at + 10, &[address, (step + 1) << 20]),
+            event(Kind::PoolAlloc, at + 20, &[address + (1 << 28), step << 19, 0, 0]),
+            event(Kind::PinnedAlloc, at + 30, &[address + (1 << 29), 1 << 20, 0]),
+            event(Kind::ManagedAlloc, at + 40, &[address + (3 << 28), 1 << 18, 1]),
+            event(Kind::Copy, at + 50, &[1, address, address + (1 << 29), 1 << 19, 0]),
+            event(Kind::Set, at + 60, &[0, address, 1 << 12, 0]),
+        ]);
+        if step % 3 == 2 {
+            events.push(event(Kind::PoolFree, at + 70, &[address + (1 << 28), 0]));
+        }
+        if step % 8 == 0 {
+            let text = format!("batch {step}");
+            events.push(event(Kind::Mark, at + 80, &[0]).site(0).text(&text));
+        }
+    }
+    let range = 0x1_0000_0000;
+    events.push(event(Kind::AddressReserve, 50_000, &[range, 1 << 30]));
+    for piece in [0u64, 1, 3] {
+        let (handle, address) = (0xa0 + piece, range + (piece << 21));
+        events.push(event(Kind::PhysicalCreate, 50_100 + piece * 50, &[handle, 1 << 21, 1, 0]));
+        events.push(event(Kind::Map, 50_120 + piece * 50, &[address, 1 << 21, 0, handle]));
+    }
+    Writer { gpus: 2, ..Writer::of(events) }
+}
+
+#[test]
+fn a_process_on_two_devices_has_a_figure_for_each() {
+    let report = support::read(&a_log_of_two_devices().log());
+    let subject = Subject::of(&report);
+    let facts = Facts::of(&subject, &report);
+    let scene = Picture::Timeline.draw(&facts, Size::default());
+    let said = words(&scene);
+    for wanted in ["GPU 0, ", "GPU 1, ", "batch 0", "async_pool", "vmm_physical", "managed"] {
+        assert!(said.contains(wanted), "{wanted}\n{said}");
+    }
+    let said = words(&Picture::Fragmentation.draw(&facts, Size::default()));
+    assert!(said.contains("in holes"), "{said}");
+    let said = words(&Picture::Copies.draw(&facts, Size::default()));
+    assert!(said.contains("host to device, synchronous, pinned"), "{said}");
+    if let Some(folder) = std::env::var_os("GMMTRACE_LOOK") {
+        fs::write(Path::new(&folder).join("two.gmmt"), a_log_of_two_devices().bytes()).unwrap();
+    }
+}
+
+#[test]
+fn logs_of_one_event_or_none_have_pictures() {
+    let one = Writer::of(vec![event(Kind::DeviceAlloc, 0, &[0x1000, u64::MAX]).lasting(0)]);
+    for log in [Writer::default(), one] {
+        let report = support::read(&log.log());
+        let subject = Subject::of(&report);
+        for &picture in Picture::ALL {
+            let scene = picture.draw(&Facts::of(&subject, &report), Size::default());
+            assert!(png::write(&scene, Theme::Dark).unwrap().len() > 1_000);
+        }
+    }
+}
+
+#[test]
+fn the_pictures_in_the_documents_are_up_to_date() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let log = root.join("tests/fixtures/pytorch-infer.gmmt");
+    let report = gmmtrace::cli::report::read(&log).unwrap();
+    let subject = Subject::of(&report);
+    let folder = root.join("docs/pictures");
+    for &picture in Picture::ALL {
+        for (theme, name) in [(Theme::Light, "light"), (Theme::Dark, "dark")] {
+            let size = Size { width: 1000, height: 560 };
+            let scene = picture.draw(&Facts::of(&subject, &report), size);
+            let text = svg::write(&scene, Colours::Of(theme));
+            assert!(text.len() < 150_000);
+            let path = folder.join(format!("{}-{name}.svg", picture.name()));
+            if std::env::var_os("GMMTRACE_BLESS").is_some() {
+                fs::create_dir_all(&folder).unwrap();
+                fs::write(&path, &text).unwrap();
+            }
+            let found = fs::read_to_string(&path).unwrap_or_default();
+            assert!(found == text, "{} is not up to date: GMMTRACE_BLESS=1", path.display());
+        }
     }
 }
