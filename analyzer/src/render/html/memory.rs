@@ -1,6 +1,7 @@
 //! Tables of memory: ledgers, what is live, what the peak was made of, fragmentation.
 
 use super::table::{Cell, Table, note, section, sub};
+use crate::input::WriterState;
 use crate::live::{NOT_COUNTED, Sum};
 use crate::render::picture::{site_words, size_words};
 use crate::report::{
@@ -13,7 +14,11 @@ pub fn sections(report: &Report) -> String {
     let mut out = String::new();
     ledgers(report, &mut out);
     by_gpu(report, &mut out);
-    section(&mut out, "live", "Live at the end", "Live at the end is not a leak by itself.");
+    let (heading, about) = match report.trace.state {
+        WriterState::Running => ("Live so far", ""),
+        _ => ("Live at the end", "Live at the end is not a leak by itself."),
+    };
+    section(&mut out, "live", heading, about);
     held(&report.total.live_at_end, &mut out);
     for sum in &report.total.sums {
         let Some(at) = sum.peak_at else { continue };

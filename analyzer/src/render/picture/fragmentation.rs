@@ -23,9 +23,12 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
     let series = |figure| timeline.series(figure, Scope::All);
     let requested = series(model::Figure::Ledger(Ledger::Device));
     let touched = series(model::Figure::Touched);
+    // Of the worst moment and the end that with more in holes; the worst may be one before
+    // anything was mapped.
     let worst_vmm = found.vmm_worst.as_ref().map(|(at, worst)| (Some(*at), worst));
-    let vmm = worst_vmm.or_else(|| found.vmm.as_ref().map(|end| (None, end)));
-    let vmm = vmm.filter(|(_, vmm)| vmm.ranges > 0);
+    let end = found.vmm.as_ref().map(|end| (None, end));
+    let vmm = end.into_iter().chain(worst_vmm).filter(|(_, vmm)| vmm.ranges > 0);
+    let vmm = vmm.reduce(|one, other| if other.1.free > one.1.free { other } else { one });
     let edges = (timeline.edges.first(), timeline.edges.last());
     let times = edges.0.copied().zip(edges.1.copied());
     let blocks = requested.zip(touched).zip(times);
