@@ -20,10 +20,14 @@ pub struct AmountScale {
 }
 
 impl AmountScale {
-    /// Up to a little more than `most`.
+    /// Up to a little more than `most`: a line of words fits above it.
     #[must_use]
     pub fn new(area: Area, most: u64) -> Self {
-        Self { area, top: most.max(1).saturating_add(most / 12) }
+        let height = u128::from(area.height.max(4).unsigned_abs());
+        let above = (height / 13).max(24).min(height / 4);
+        let more = u128::from(most) * above / (height - above);
+        let more = u64::try_from(more).unwrap_or(u64::MAX);
+        Self { area, top: most.max(1).saturating_add(more) }
     }
 
     /// The row of pixels whose upper edge stands for an amount.
@@ -204,7 +208,7 @@ mod tests {
     fn ticks_of_bytes_are_multiples_of_a_power_of_two() {
         assert_eq!(bytes(0, 6), ["0"]);
         assert_eq!(bytes(5, 6), ["0", "1 B", "2 B", "3 B", "4 B", "5 B"]);
-        assert_eq!(bytes(446 << 20, 6), ["0", "128 MiB", "256 MiB", "384 MiB"]);
+        assert_eq!(bytes(500 << 20, 6), ["0", "128 MiB", "256 MiB", "384 MiB"]);
         assert_eq!(
             bytes(3 << 30, 6),
             ["0", "0.5 GiB", "1.0 GiB", "1.5 GiB", "2.0 GiB", "2.5 GiB", "3.0 GiB"]

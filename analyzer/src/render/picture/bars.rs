@@ -45,6 +45,9 @@ pub fn draw(
     bars: &[Bar],
     rest: impl Fn(usize, u64) -> String,
 ) {
+    if place.height < sketch.px(50.0) {
+        return;
+    }
     let heading = fitted(heading, sketch.font(), true, place.width);
     sketch.bold(place.x, place.y + sketch.px(12.0), Anchor::Start, Ink::Text, &heading);
     let area =

@@ -4,6 +4,7 @@ use super::axis::TimeScale;
 use super::ink::Ink;
 use super::scene::Item;
 use super::sketch::{Figure, Sketch};
+use crate::report::Figure::{SampledProcess, SampledUsed};
 use crate::report::{SeriesReport, TimelineReport};
 
 /// For each column of a figure the bucket with the greatest value of those in it.
@@ -33,7 +34,7 @@ pub fn in_bucket(values: &[u64], bucket: Option<usize>) -> u64 {
     bucket.and_then(|bucket| values.get(bucket)).copied().unwrap_or(0)
 }
 
-/// A line through the greatest values of a series.
+/// A line through the greatest values of a series. Of readings, it begins with the first.
 pub fn line(
     sketch: &mut Sketch,
     figure: &Figure,
@@ -46,7 +47,11 @@ pub fn line(
     let height = |bucket: Option<usize>| {
         bucket.and_then(|bucket| series.levels.get(bucket)).map(|level| figure.bytes.y(level.max))
     };
-    let heights = columns.into_iter().map(height).collect();
+    let mut heights: Vec<Option<i32>> = columns.into_iter().map(height).collect();
+    if matches!(series.figure, SampledUsed | SampledProcess) {
+        let none = Some(figure.bytes.y(0));
+        heights.iter_mut().take_while(|height| **height == none).for_each(|height| *height = None);
+    }
     sketch.item(Item::Steps { x: figure.area.x, heights, ink, width });
 }
 

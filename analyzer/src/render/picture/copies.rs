@@ -113,6 +113,9 @@ fn by_size<'a>(all: impl Iterator<Item = &'a MovedReport>) -> Vec<Bar> {
 fn places(sketch: &Sketch) -> (Area, Area) {
     let (all, gap) = (sketch.free, sketch.px(30.0));
     if all.width < sketch.px(720.0) {
+        if all.height < sketch.px(300.0) {
+            return (all, Area { height: 0, ..all });
+        }
         let height = all.height / 2;
         let left = Area { height: all.height - height, ..all };
         return (left, Area { y: left.bottom(), height, ..all });

@@ -56,7 +56,7 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
         let (from, to) = (Nanos(figure.time.from), Nanos(figure.time.to));
         sketch.hover(figure.area, Hover::Time { from, to, series });
     }
-    if let Some((at, vmm)) = vmm {
+    if let Some((at, vmm)) = vmm.filter(|_| height > 0) {
         let place = sketch.free;
         ranges(&mut sketch, place, vmm, at);
     }
@@ -125,7 +125,8 @@ fn ranges_height(sketch: &Sketch, vmm: &VmmReport, alone: bool) -> i32 {
         return all;
     }
     let rows = i32::try_from(vmm.worst.len()).unwrap_or(i32::MAX).clamp(1, 6);
-    (sketch.px(52.0) + rows * sketch.px(36.0)).min(all / 2)
+    let height = (sketch.px(52.0) + rows * sketch.px(36.0)).min(all / 2);
+    if all - height < sketch.px(110.0) { 0 } else { height }
 }
 
 fn ranges(sketch: &mut Sketch, place: Area, vmm: &VmmReport, at: Option<Nanos>) {

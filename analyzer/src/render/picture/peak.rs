@@ -64,7 +64,11 @@ fn detail(report: &SumReport) -> String {
 /// Sites left, sizes and ages right; one above the other where the picture is narrow.
 fn places(sketch: &Sketch) -> (Area, Area, Area) {
     let (all, gap) = (sketch.free, sketch.px(30.0));
+    let none = Area { height: 0, ..all };
     if all.width < sketch.px(720.0) {
+        if all.height < sketch.px(420.0) {
+            return (all, none, none);
+        }
         let height = all.height / 4;
         let sites = Area { height: all.height - 2 * height, ..all };
         let sizes = Area { y: sites.bottom(), height, ..all };
@@ -72,7 +76,11 @@ fn places(sketch: &Sketch) -> (Area, Area, Area) {
     }
     let right = all.width * 2 / 5;
     let sites = Area { width: all.width - right - gap, ..all };
-    let sizes = Area { x: sites.right() + gap, width: right, height: all.height / 2, ..all };
+    let sizes = Area { x: sites.right() + gap, width: right, ..all };
+    if all.height < sketch.px(240.0) {
+        return (sites, sizes, none);
+    }
+    let sizes = Area { height: all.height / 2, ..sizes };
     let ages = Area { y: sizes.bottom(), height: all.height - sizes.height, ..sizes };
     (sites, sizes, ages)
 }
@@ -130,6 +138,9 @@ fn round(bytes: Bytes) -> String {
 
 /// The bytes of the peak over the time that they were made in.
 fn by_age(sketch: &mut Sketch, place: Area, report: &SumReport) {
+    if place.height < sketch.px(90.0) {
+        return;
+    }
     let ages = &report.at_peak.by_age;
     let (Some(first), Some(last)) = (ages.first(), ages.last()) else { return };
     let most = ages.iter().map(|age| age.bytes.0).max().unwrap_or(0);

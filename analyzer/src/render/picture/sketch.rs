@@ -182,31 +182,41 @@ impl Sketch {
         if keys.is_empty() {
             return;
         }
-        let (swatch, gap, height) = (self.px(11.0), self.px(6.0), self.px(19.0));
+        let height = self.px(19.0);
         let mut row = self.take_top(height);
         let mut x = row.x;
         for key in keys {
-            let words = fitted(&key.words, self.font(), false, row.width - swatch - gap);
-            let wide = swatch + gap + self.width(&words);
-            if x > row.x && x + wide > row.right() {
+            if x > row.x && x + self.key_width(key) > row.right() {
                 row = self.take_top(height);
                 x = row.x;
             }
-            let middle = row.y + height / 2;
-            let thin = self.px(2.0);
-            let (width, height) = match key.shape {
-                Shape::Area => (swatch, swatch),
-                Shape::Line => (swatch, thin),
-                Shape::Upright => (1, swatch),
-            };
-            let (left, top) = (x + (swatch - width) / 2, middle - height / 2);
-            let mark = Area { x: left, y: top, width, height };
-            self.fill(mark, key.ink, 1.0);
-            let baseline = self.centred(middle);
-            self.words(x + swatch + gap, baseline, Anchor::Start, Ink::Text, &words);
-            x += wide + self.px(18.0);
+            x = self.key(x, row, key);
         }
         self.take_top(self.px(9.0));
+    }
+
+    fn key_width(&self, key: &Key) -> i32 {
+        self.px(17.0) + self.width(&key.words)
+    }
+
+    /// A line of a legend in a row; returns where the next may begin.
+    pub fn key(&mut self, x: i32, row: Area, key: &Key) -> i32 {
+        let (swatch, thin, middle) = (self.px(11.0), self.px(2.0), row.y + row.height / 2);
+        let (width, height) = match key.shape {
+            Shape::Area => (swatch, swatch),
+            Shape::Line => (swatch, thin),
+            Shape::Upright => (1, swatch),
+        };
+        let room = row.right() - x - self.px(17.0);
+        let words = fitted(&key.words, self.font(), false, room);
+        if words.is_empty() {
+            return row.right();
+        }
+        let (left, top) = (x + (swatch - width) / 2, middle - height / 2);
+        self.fill(Area { x: left, y: top, width, height }, key.ink, 1.0);
+        let baseline = self.centred(middle);
+        self.words(x + self.px(17.0), baseline, Anchor::Start, Ink::Text, &words);
+        x + self.px(35.0) + self.width(&words)
     }
 
     /// A sentence where a figure would be.

@@ -49,7 +49,7 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
         Some(&(gpu, series)) => Sampled::on(facts, Scope::On(gpu), Some(series)),
         None => sampled,
     };
-    sketch.legend(&legend(facts, sum, &host, &told));
+    sketch.legend(&legend(facts, sum, &told));
     let rows = devices.len().div_ceil(IN_A_ROW) as i32;
     let drawn = sum.is_some() || sampled.shown().next().is_some();
     let (above, below) = heights(&sketch, drawn, rows, !host.is_empty());
@@ -61,13 +61,16 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
         let place = sketch.take_top(below);
         by_device(&mut sketch, place, (from, to), facts, &devices);
     }
-    let place = sketch.free;
+    let (place, thick) = (sketch.free, sketch.px(2.0).unsigned_abs());
     if !host.is_empty() && place.height > 0 {
         let most = host.iter().map(|series| greatest(series)).max().unwrap_or(0);
         let heading = ("host and managed memory", 0);
         let figure = sketch.axes(place, heading, (from, to), (Unit::Bytes, most));
+        let mut x = place.x + sketch.width(heading.0) + sketch.px(36.0);
         for series in &host {
-            line(&mut sketch, &figure, timeline, series, (ink(series), 2));
+            line(&mut sketch, &figure, timeline, series, (ink(series), thick));
+            let row = Area { y: place.y - sketch.px(2.0), height: sketch.px(19.0), ..place };
+            x = sketch.key(x, row, &Key::line(ink(series), series.figure.name()));
         }
         hover(&mut sketch, &figure, facts, host.into_iter());
     }
@@ -103,8 +106,9 @@ fn main_figure(
     if let Some(sum) = sum {
         stack(sketch, &figure, facts.timeline, sum);
     }
+    let thick = sketch.px(2.0).unsigned_abs();
     for (series, ink) in sampled.shown() {
-        line(sketch, &figure, facts.timeline, series, (ink, 2));
+        line(sketch, &figure, facts.timeline, series, (ink, thick));
     }
     marks(sketch, &figure, facts);
     peak(sketch, &figure, facts);
@@ -170,17 +174,11 @@ impl<'a> Sampled<'a> {
     }
 }
 
-fn legend(
-    facts: &Facts<'_>,
-    sum: Option<&SeriesReport>,
-    host: &[&SeriesReport],
-    sampled: &Sampled<'_>,
-) -> Vec<Key> {
+fn legend(facts: &Facts<'_>, sum: Option<&SeriesReport>, sampled: &Sampled<'_>) -> Vec<Key> {
     let parts = sum.map(|sum| sum.parts.as_slice()).unwrap_or_default();
     let used = parts.iter().filter(|(_, values)| values.iter().any(|&value| value > 0));
     let mut keys: Vec<Key> =
         used.map(|(ledger, _)| Key::area(Ink::of(*ledger), ledger.name())).collect();
-    keys.extend(host.iter().map(|series| Key::line(ink(series), series.figure.name())));
     if sampled.process.is_some() {
         keys.push(Key::line(Ink::Process, "this process, sampled"));
     }
