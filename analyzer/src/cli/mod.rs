@@ -6,6 +6,7 @@
 pub mod demo;
 pub mod diff;
 pub mod doctor;
+mod documents;
 pub mod dump;
 mod executable;
 pub mod files;
@@ -18,7 +19,7 @@ pub mod question;
 pub mod report;
 pub mod run;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::Error;
 use crate::render::text::Question;
@@ -59,6 +60,10 @@ enum Command {
     Lib(library::Arguments),
     /// Record a small program on a simulated GPU and show the report.
     Demo(demo::Arguments),
+    /// Print the completions of a shell.
+    Completions(documents::Completions),
+    /// Write the manual pages.
+    Man(documents::Man),
 }
 
 /// Runs the command of this process's command line and returns the exit code. A wrong command
@@ -81,5 +86,7 @@ pub fn run() -> Result<u8, Error> {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Lib(arguments) => library::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Completions(arguments) => documents::completions(&arguments, Line::command()),
+        Command::Man(arguments) => documents::man(&arguments, Line::command()),
     }
 }

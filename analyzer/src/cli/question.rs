@@ -1,13 +1,19 @@
 //! `gmmtrace summary|timeline|peak|leaks|fragmentation|copies TRACE...`: one question each.
 
+use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::moment::Moment;
 use super::output::Output;
 use super::report::{read_within, together};
+use serde_json::Value;
+
 use crate::Error;
-use crate::input;
+use crate::input::{self, Log};
+use crate::live::Window;
 use crate::render::json;
 use crate::render::text::page::{Of, Page, Style};
 use crate::render::text::{Question, answer};
@@ -36,7 +42,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub gpu: Option<u32>,
     /// Only this ledger or sum; may be given several times.
-    #[arg(long, value_name = "NAME", value_parser = of)]
+    #[arg(long, value_name = "NAME", value_parser = of())]
     pub ledger: Vec<Of>,
     /// Rows of a table.
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = top)]
@@ -52,12 +58,10 @@ pub struct Arguments {
     pub force: bool,
 }
 
-fn of(name: &str) -> Result<Of, String> {
-    let found = Of::all().find(|of| of.name() == name);
-    found.ok_or_else(|| {
-        let names: Vec<&str> = Of::all().map(Of::name).collect();
-        format!("one of {}", names.join(", "))
-    })
+/// Names of ledgers and sums, which completions know too.
+fn of() -> impl TypedValueParser<Value = Of> {
+    let names = PossibleValuesParser::new(Of::all().map(Of::name));
+    names.try_map(|name| Of::all().find(|of| of.name() == name).ok_or("no ledger"))
 }
 
 fn top(text: &str) -> Result<usize, String> {
@@ -110,7 +114,7 @@ pub fn run(question: Question, arguments: &Arguments) -> Result<u8, Error> {
     if refused.is_empty() { Ok(0) } else { Err(together(&refused)) }
 }
 
-fn window(arguments: &Arguments, log: &input::Log) -> Result<crate::live::Window, Error> {
+fn window(arguments: &Arguments, log: &Log) -> Result<Window, Error> {
     let stamp = |moment: &Option<Moment>| match moment {
         Some(moment) => moment.stamp(log).map(Some),
         None => Ok(None),
@@ -121,7 +125,7 @@ fn window(arguments: &Arguments, log: &input::Log) -> Result<crate::live::Window
         let path = log.path.display();
         return Err(Error::Said(format!("{path}: --since is later than --until")));
     }
-    Ok(crate::live::Window { since, until })
+    Ok(Window { since, until })
 }
 
 fn scope(report: &Report, gpu: Option<u32>) -> Result<&ScopeReport, Error> {
@@ -146,7 +150,7 @@ fn scope(report: &Report, gpu: Option<u32>) -> Result<&ScopeReport, Error> {
 fn colour(arguments: &Arguments) -> bool {
     let set =
         |name| std::env::var_os(name).is_some_and(|value: std::ffi::OsString| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
     arguments.output.is_none() && io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
 }
 
@@ -173,13 +177,13 @@ fn write_json(
     pages: &[(&Report, &ScopeReport)],
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut values: Vec<serde_json::Value> = pages
+    let mut values: Vec<Value> = pages
         .iter()
         .map(|(report, scope)| json::answer(question, report, scope, &arguments.ledger))
         .collect();
     let value = match values.len() {
         1 => values.pop().unwrap_or_default(),
-        _ => serde_json::Value::Array(values),
+        _ => Value::Array(values),
     };
     serde_json::to_writer_pretty(&mut out, &value)?;
     writeln!(out)

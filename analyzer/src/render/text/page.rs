@@ -186,10 +186,11 @@ impl<'a> Page<'a> {
         let command = clean(&elided(&command(self.report), 60));
         writeln!(
             out,
-            "{}{gpu}{}: {command} (pid {})",
+            "{}{gpu}{}: {command} (pid {}){}",
             self.style.strong(what),
             self.window(),
-            header.pid
+            header.pid,
+            self.bound(),
         )
     }
 

@@ -1,0 +1,254 @@
+//! The commands that answer one question, as a person runs them.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use gmmtrace_format::Kind;
+use gmmtrace_format::kind::copy;
+use gmmtrace_format::layout::Counter;
+use serde_json::{Value, json};
+use support::{RUNTIME_SITE, Writer, event, schema_path};
+
+const MIB: u64 = 1 << 20;
+const QUESTIONS: [&str; 6] = ["summary", "timeline", "peak", "leaks", "fragmentation", "copies"];
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn log(&self, name: &str, log: &Writer) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, log.bytes()).unwrap();
+        path
+    }
+}
+
+/// Two devices: 3 MiB at 1 µs and 1 MiB at 4 µs on the first, 8 MiB at 2 µs on the second.
+fn two_devices() -> Writer {
+    let device = |at, gpu| event(Kind::DeviceCurrent, at, &[gpu]).site(0);
+    let runtime = |kind, at, operands: &[u64]| event(kind, at, operands).site(RUNTIME_SITE);
+    let mut log = Writer::of(vec![
+        device(900, 0),
+        runtime(Kind::DeviceAlloc, 1_000, &[0x4000_0000, 3 * MIB]),
+        device(1_900, 1),
+        runtime(Kind::DeviceAlloc, 2_000, &[0x8000_0000, 8 * MIB]),
+        event(Kind::Mark, 2_500, &[0]).site(0).text("warm"),
+        runtime(Kind::Free, 3_000, &[0x8000_0000]),
+        device(3_900, 0),
+        runtime(Kind::DeviceAlloc, 4_000, &[0x4400_0000, MIB]),
+        event(Kind::PinnedAlloc, 4_500, &[0x9000, 4096, 0]),
+        event(Kind::Copy, 5_000, &[copy::HOST_TO_DEVICE, 0x4400_0000, 0x9000, 4096, 0]),
+        event(Kind::DeviceAlloc, 6_000, &[0, 1 << 40]).failed(),
+    ]);
+    log.gpus = 2;
+    log
+}
+
+fn run(arguments: &[&str], path: &PathBuf) -> Output {
+    let binary = env!("CARGO_BIN_EXE_gmmtrace");
+    Command::new(binary).args(arguments).arg(path).env_remove("NO_COLOR").output().unwrap()
+}
+
+fn answer(arguments: &[&str], path: &PathBuf) -> String {
+    let output = run(arguments, path);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refusal(arguments: &[&str], path: &PathBuf) -> String {
+    let output = run(arguments, path);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn value(arguments: &[&str], path: &PathBuf) -> Value {
+    serde_json::from_str(&answer(&[arguments, &["--json"]].concat(), path)).unwrap()
+}
+
+#[test]
+fn a_summary_fits_a_screen_and_says_what_matters() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let said = answer(&["summary"], &path);
+    assert!(said.lines().count() <= 24, "{said}");
+    assert!(!said.contains('\u{1b}'), "no colours but on a terminal");
+    for line in [
+        "GPU        peak 11.00 MiB at 2.005 us, live at end 4.00 MiB",
+        "Host       peak 4.00 KiB at 4.505 us, live at end 4.00 KiB",
+        "At peak    11.00 MiB by cudaMalloc > cuMemAlloc_v2 in x.so",
+        "Left       4.00 MiB by cudaMalloc > cuMemAlloc_v2 in x.so",
+        "Copies     host to device 4.00 KiB in 1",
+        "Failed     1 of device",
+        "Losses     none",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line}\n{said}");
+    }
+}
+
+#[test]
+fn every_answer_in_json_has_keys_of_the_report() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let mut schema: Value =
+        serde_json::from_str(&fs::read_to_string(schema_path()).unwrap()).unwrap();
+    schema["required"] = json!([]);
+    schema["properties"]["ledgers"]["required"] = json!([]);
+    schema["properties"]["sums"]["required"] = json!([]);
+    for key in ["bound", "gpu", "asked"] {
+        schema["properties"][key] = json!(true);
+    }
+    let schema_file = place.0.path().join("schema.json");
+    fs::write(&schema_file, schema.to_string()).unwrap();
+    let mut schemas = boon::Schemas::new();
+    let mut compiler = boon::Compiler::new();
+    let schema = compiler.compile(schema_file.to_str().unwrap(), &mut schemas).unwrap();
+    for question in QUESTIONS {
+        for more in [&[][..], &["--gpu", "1"], &["--ledger", "device", "--until", "2us"]] {
+            let found = value(&[&[question], more].concat(), &path);
+            let valid = schemas.validate(&found, schema).map_err(|error| format!("{error:#}"));
+            assert_eq!(valid, Ok(()), "{question} {more:?}");
+            assert_eq!(found["schema"], 1);
+        }
+    }
+}
+
+#[test]
+fn a_device_has_figures_of_its_own() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let peak = |gpu: &str| value(&["peak", "--gpu", gpu], &path)["peak"]["bytes"].clone();
+    assert_eq!((peak("0"), peak("1")), (json!(4 * MIB), json!(8 * MIB)));
+    let said = answer(&["leaks", "--gpu", "1"], &path);
+    assert!(said.contains("nothing is live"), "{said}");
+    let copies = |gpu: &str| value(&["copies", "--gpu", gpu], &path)["copies"].clone();
+    assert_eq!(copies("0")[0]["bytes"], 4096);
+    assert_eq!(copies("1"), json!([]));
+    let series = value(&["timeline", "--gpu", "1"], &path)["timeline"]["series"].clone();
+    let names: Vec<&str> =
+        series.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["gpu", "device", "device_blocks"]);
+    let said = refusal(&["peak", "--gpu", "7"], &path);
+    assert!(said.contains("nothing was on GPU 7; used devices: 0, 1"), "{said}");
+}
+
+#[test]
+fn a_moment_shows_what_was_live_then() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let live = |at: &str| value(&["leaks", "--at", at], &path)["live"]["bytes"].clone();
+    assert_eq!(live("1.004us"), json!(0), "the call has not returned");
+    assert_eq!(live("1.005us"), json!(3 * MIB));
+    assert_eq!(live("@warm"), json!(11 * MIB));
+    assert_eq!(live("1h"), json!(4 * MIB));
+    let said = answer(&["leaks", "--at", "@warm"], &path);
+    assert!(said.starts_with("Live at 2.505 us"), "{said}");
+}
+
+#[test]
+fn a_window_counts_what_is_in_it_and_leaves_what_was_made_in_it() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let window = ["summary", "--since", "@warm", "--until", "4.5us"];
+    let found = value(&window, &path);
+    let device = &found["ledgers"]["device"];
+    assert_eq!((&device["allocs"], &device["frees"]), (&json!(1), &json!(1)));
+    assert_eq!(found["sums"]["gpu"]["peak_bytes"], 11 * MIB, "what was live when it began");
+    assert_eq!(found["live"]["bytes"], 4 * MIB);
+    assert_eq!(found["ledgers"]["pinned"]["allocs"], 0, "returned behind the window");
+    let left = value(&["leaks", "--since", "@warm"], &path);
+    let rows = left["live_at_end"].as_array().unwrap().iter();
+    let bytes: Vec<u64> = rows.map(|row| row["bytes"].as_u64().unwrap()).collect();
+    assert_eq!(bytes, [MIB, 4096]);
+}
+
+#[test]
+fn ledgers_rows_and_units_are_as_asked_for() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let said = answer(&["peak", "--ledger", "pinned", "--bytes"], &path);
+    assert!(said.contains("peak 4,096 at 4.505 us; live at end 4,096"), "{said}");
+    assert!(!said.contains("cudaMalloc"), "{said}");
+    let asked = value(&["peak", "--ledger", "pinned"], &path)["asked"]["pinned"].clone();
+    assert_eq!(asked["peak_bytes"], 4096);
+    assert_eq!(asked["at_peak"]["by_size"][0]["from_bytes"], 4096);
+    let said = answer(&["leaks", "--top", "1"], &path);
+    assert!(said.contains("and 1 more"), "{said}");
+    let said = answer(&["timeline", "--ledger", "host", "--top", "2"], &path);
+    assert!(said.contains("in 2 stretches of time"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_answered_is_said_in_a_sentence() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    for (arguments, word) in [
+        (&["peak", "--ledger", "vram"][..], "async_pool"),
+        (&["peak", "--top", "0"], "a number of rows, 1 or more"),
+        (&["peak", "--at", "soon"], "a time like 1.5s"),
+        (&["leaks", "--at", "@cold"], "no mark says \"cold\""),
+        (&["leaks", "--since", "2s", "--until", "1s"], "--since is later than --until"),
+        (&["leaks", "--at", "1s", "--until", "1s"], "cannot be used with"),
+    ] {
+        let said = refusal(arguments, &path);
+        assert!(said.contains(word), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn nothing_is_said_sensibly() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &Writer::of(Vec::new()));
+    for question in QUESTIONS {
+        for more in [&[][..], &["--since", "1s"], &["--at", "0"]] {
+            let said = answer(&[&[question], more].concat(), &path);
+            assert!(said.to_lowercase().contains("no") && said.lines().count() > 1, "{said}");
+            value(&[&[question], more].concat(), &path);
+        }
+    }
+}
+
+#[test]
+fn one_bad_log_does_not_hide_the_others() {
+    let place = Place::new();
+    place.log("a.gmmt", &two_devices());
+    fs::write(place.0.path().join("b.gmmt"), "text").unwrap();
+    let output = run(&["summary"], &place.0.path().to_path_buf());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("peak 11.00 MiB"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("b.gmmt"));
+}
+
+#[test]
+fn losses_stand_in_every_answer() {
+    let place = Place::new();
+    let mut log = two_devices();
+    log.counters.push((Counter::LostLive, 3));
+    let path = place.log("a.gmmt", &log);
+    for question in QUESTIONS {
+        let said = answer(&[question], &path);
+        assert!(said.contains("bound: events are missing"), "{question}: {said}");
+        assert_eq!(value(&[question], &path)["bound"], true);
+    }
+}
+
+#[test]
+fn completions_and_pages_are_made_from_the_command_line() {
+    let place = Place::new();
+    let folder = place.0.path().join("man");
+    let said = answer(&["completions"], &PathBuf::from("bash"));
+    assert!(said.contains("fragmentation") && said.contains("vmm_physical"));
+    answer(&["man", "-o"], &folder);
+    let page = fs::read_to_string(folder.join("gmmtrace-leaks.1")).unwrap();
+    assert!(page.contains("gmmtrace") && page.contains("since"));
+    let refused = refusal(&["man", "-o"], &folder);
+    assert!(refused.contains("exists already"), "{refused}");
+}
