@@ -1,9 +1,10 @@
 //! From buckets to columns of pixels, such that no maximum is lost.
 
 use super::axis::TimeScale;
+use super::figure::Figure;
 use super::ink::Ink;
 use super::scene::Item;
-use super::sketch::{Figure, Sketch};
+use super::sketch::Sketch;
 use crate::report::Figure::{SampledProcess, SampledUsed};
 use crate::report::{SeriesReport, TimelineReport};
 

@@ -3,9 +3,10 @@
 use super::axis::Unit;
 use super::bars::{self, Bar, Names};
 use super::columns::greatest;
+use super::figure::Figure;
 use super::ink::Ink;
 use super::scene::{Area, Hover, Item, Scene, Size};
-use super::sketch::{Figure, Key, Sketch};
+use super::sketch::{Key, Sketch};
 use super::subject::Facts;
 use crate::live::{Ledger, RangeGaps};
 use crate::render::grouped;

@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! report → subject → timeline, peak, fragmentation, copies → scene → svg, png
-//!                    └ with sketch, axis, bars, columns, font, ink ┘
+//!                    └ with sketch, figure, axis, bars, columns, font, ink ┘
 //! ```
 
 mod axis;
 mod bars;
 mod columns;
 mod copies;
+mod figure;
 pub mod font;
 mod fragmentation;
 mod ink;

@@ -1,7 +1,5 @@
 //! A picture as SVG, by plotters' SVG backend.
 
-use std::fmt::Write as _;
-
 use plotters::prelude::{
     DrawingBackend, FontStyle, IntoFont, RGBAColor, SVGBackend, ShapeStyle, TextStyle,
 };
@@ -35,10 +33,13 @@ pub fn write(scene: &Scene, colours: Colours) -> String {
         }
         let _ = backend.present();
     }
-    let text = titled(&text, &scene.title);
+    let safe = escaped(&scene.title);
     match colours {
-        Colours::Of(_) => text,
-        Colours::Variables => with_variables(text),
+        Colours::Of(_) => headed(&text, "role=\"img\"", &format!("<title>{safe}</title>\n")),
+        // A page has words of its own beside the pointer, and parts that take the focus.
+        Colours::Variables => {
+            with_variables(headed(&text, &format!("role=\"group\" aria-label=\"{safe}\""), ""))
+        }
     }
 }
 
@@ -80,7 +81,7 @@ fn words(backend: &mut SVGBackend<'_>, text: &Text, theme: Theme) {
         Anchor::End => text_anchor::HPos::Right,
     };
     // The backend divides a font's size by 1.24, and puts the baseline 0.76 of it below a top.
-    let size = f64::from(text.size);
+    let size = (f64::from(text.size) * 100.0).round() / 100.0;
     let weight = if text.bold { FontStyle::Bold } else { FontStyle::Normal };
     let colour = colour(text.ink, theme, 1.0);
     let style = TextStyle::from((FAMILY, size * 1.24, weight).into_font())
@@ -142,21 +143,25 @@ fn steps(x: i32, heights: impl Iterator<Item = i32>) -> Vec<(i32, i32)> {
     path
 }
 
-/// Adds what a reader that sees no picture is told.
-fn titled(text: &str, title: &str) -> String {
-    let Some((head, body)) = text.split_once('\n') else { return text.to_owned() };
-    let head = head.strip_suffix('>').unwrap_or(head);
-    let mut safe = String::new();
-    for letter in title.chars() {
+/// Text between tags and in attributes.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
         match letter {
             '<' => safe.push_str("&lt;"),
             '&' => safe.push_str("&amp;"),
+            '"' => safe.push_str("&quot;"),
             _ => safe.push(letter),
         }
     }
-    let mut all = String::with_capacity(text.len() + safe.len() + 64);
-    let _ = write!(all, "{head} role=\"img\">\n<title>{safe}</title>\n{body}");
-    all
+    safe
+}
+
+/// Adds attributes to the first element, and what stands first in it.
+fn headed(text: &str, attributes: &str, first: &str) -> String {
+    let Some((head, body)) = text.split_once('\n') else { return text.to_owned() };
+    let head = head.strip_suffix('>').unwrap_or(head);
+    format!("{head} {attributes}>\n{first}{body}")
 }
 
 /// Puts variables where colours stand. Text cannot hold such a place: its quotes are escaped.

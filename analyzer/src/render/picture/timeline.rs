@@ -2,10 +2,11 @@
 
 use super::axis::Unit;
 use super::columns::{line, stack};
+use super::figure::Figure;
 use super::font::{fitted, label};
 use super::ink::Ink;
 use super::scene::{Anchor, Area, Hover, Scene, Size};
-use super::sketch::{Figure, Key, Sketch};
+use super::sketch::{Key, Sketch};
 use super::subject::Facts;
 use crate::live::{Ledger, Sum};
 use crate::report::{self as model, Scope, SeriesReport};
