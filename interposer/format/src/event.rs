@@ -23,6 +23,8 @@ impl Flags {
     pub const CALL_NEXT: Self = Self(4);
     /// The text was cut.
     pub const CUT: Self = Self(8);
+    /// The call was captured: what it does is done when its graph is launched.
+    pub const CAPTURED: Self = Self(16);
 
     /// Whether every flag of `other` is set.
     #[must_use]

@@ -177,6 +177,28 @@ kinds! {
         "What `cuMemGetInfo` told the process.";
     0x14 PhysicalRetain "physical_retain" AtEnd [Handle "handle", Device "pointer"]
         "One reference to a mapped physical allocation added.";
+    0x15 ArrayCreate "array_create" AtEnd [Handle "array", Size "bytes", Number "flags"]
+        "An array or mipmapped array made; bytes follow from its descriptor, not from the driver.";
+    0x16 ArrayDestroy "array_destroy" AtStart [Handle "array"]
+        "An array or mipmapped array destroyed.";
+    0x17 Import "import" AtEnd [Device "pointer", Size "bytes", Number "source", Handle "from"]
+        "Memory made elsewhere opened at an address (`source` module); bytes 0 where the call does not say.";
+    0x18 ImportClose "import_close" AtStart [Device "pointer"]
+        "Memory opened by an IPC handle closed.";
+    0x19 PhysicalImport "physical_import" AtEnd [Handle "handle", Number "handle_type"]
+        "A physical allocation made elsewhere opened, with one reference.";
+    0x1a Prefetch "prefetch" AtEnd [Device "pointer", Size "bytes", Number "location_type", Signed "location", Stream "stream"]
+        "Managed memory asked to be somewhere; location type 1 is a device, 2 host, 3 a host NUMA node.";
+    0x1b Advise "advise" AtEnd [Device "pointer", Size "bytes", Number "advice", Number "location_type", Signed "location"]
+        "Advice on managed memory.";
+    0x1c PoolCreate "pool_create" AtEnd [Handle "pool", Number "location_type", Signed "location"]
+        "A pool of stream-ordered memory made, or opened from elsewhere.";
+    0x1d PoolDestroy "pool_destroy" AtStart [Handle "pool"]
+        "A pool destroyed; its memory goes with the last allocation.";
+    0x1e PoolTrim "pool_trim" AtEnd [Handle "pool", Size "keep"]
+        "A pool asked to give back what it reserves beyond `keep`.";
+    0x1f PoolAttribute "pool_attribute" AtEnd [Handle "pool", Number "attribute", Size "value", Number "set"]
+        "A pool's attribute as the driver told it, or as the process set it (`set` 1).";
     0x20 ContextCreate "context_create" AtEnd [Handle "context", Signed "device"]
         "A context made.";
     0x21 ContextDestroy "context_destroy" AtStart [Handle "context"]
@@ -193,6 +215,22 @@ kinds! {
         "The device that a context belongs to, as the driver told the process.";
     0x27 DeviceCurrent "device_current" AtEnd [Signed "device"]
         "The device that this thread's runtime calls use from here on.";
+    0x28 ObjectCreate "object_create" AtEnd [Handle "object", Number "class", Handle "of"]
+        "An object made that may own memory (`object` module), and what it was made of or in.";
+    0x29 ObjectDestroy "object_destroy" AtStart [Handle "object", Number "class"]
+        "That object destroyed.";
+    0x2a Limit "limit" AtEnd [Number "limit", Size "value"]
+        "A limit of the current context set: stack, heap, printf buffer and their kind.";
+    0x2b GraphAlloc "graph_alloc" AtEnd [Device "pointer", Size "bytes", Handle "graph"]
+        "A node that takes memory when its graph runs; graph 0 is one that a stream is captured into.";
+    0x2c GraphFree "graph_free" AtStart [Device "pointer", Handle "graph"]
+        "A node that gives it back when its graph runs.";
+    0x2d GraphLaunch "graph_launch" AtEnd [Handle "exec", Stream "stream"]
+        "An executable graph launched.";
+    0x2e GraphMemory "graph_memory" AtEnd [Signed "device", Number "attribute", Size "value"]
+        "What the driver told about memory of graphs.";
+    0x2f GraphTrim "graph_trim" AtEnd [Signed "device"]
+        "Memory that graphs keep and do not use given back.";
     0x30 Mark "mark" AtEnd [Text "text"]
         "A moment named by the process.";
     0x31 RangePush "range_push" AtEnd [Text "text"]
@@ -241,6 +279,46 @@ pub mod copy {
     pub const ASYNCHRONOUS: u64 = 16;
     /// The direction in a mode.
     pub const DIRECTION: u64 = 15;
+}
+
+/// Where imported memory comes from.
+pub mod source {
+    /// An IPC handle of another process.
+    pub const IPC: u64 = 1;
+    /// A pointer into an imported pool.
+    pub const POOL_POINTER: u64 = 2;
+    /// External memory: a graphics library's, or a descriptor's.
+    pub const EXTERNAL: u64 = 3;
+    /// A graphics resource that is mapped.
+    pub const GRAPHICS: u64 = 4;
+}
+
+/// Classes of objects that may own memory.
+pub mod object {
+    /// A module.
+    pub const MODULE: u64 = 1;
+    /// A library.
+    pub const LIBRARY: u64 = 2;
+    /// A stream.
+    pub const STREAM: u64 = 3;
+    /// An event.
+    pub const EVENT: u64 = 4;
+    /// A graph.
+    pub const GRAPH: u64 = 5;
+    /// An executable graph.
+    pub const GRAPH_EXEC: u64 = 6;
+    /// A texture object.
+    pub const TEXTURE: u64 = 7;
+    /// A surface object.
+    pub const SURFACE: u64 = 8;
+    /// External memory, whose buffers are imports.
+    pub const EXTERNAL_MEMORY: u64 = 9;
+    /// A green context.
+    pub const GREEN_CONTEXT: u64 = 10;
+    /// A multicast object, among the handles of physical memory.
+    pub const MULTICAST: u64 = 11;
+    /// A user object, which a graph keeps alive.
+    pub const USER_OBJECT: u64 = 12;
 }
 
 /// Operand codes of every kind that a file may hold: this crate's own and, for kinds newer

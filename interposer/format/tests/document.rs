@@ -234,11 +234,12 @@ fn states_and_clocks_are_those_of_the_code() {
     holds("### Contents", &contents.map(|(name, content)| row![content, name]));
 }
 
-const FLAGS: [(Flags, &str); 4] = [
+const FLAGS: [(Flags, &str); 5] = [
     (Flags::FAILED, "failed"),
     (Flags::CALL_FIRST, "call_first"),
     (Flags::CALL_NEXT, "call_next"),
     (Flags::CUT, "cut"),
+    (Flags::CAPTURED, "captured"),
 ];
 
 #[test]
