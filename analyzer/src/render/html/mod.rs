@@ -7,7 +7,7 @@
 //!          coverage (tables) ┘
 //! ```
 //!
-//! Everything that a traced process may have chosen goes through [`escape`]; scripts and styles
+//! Everything that a traced process may have chosen goes through `escape`; scripts and styles
 //! are those of `page.js` and `page.css` and no others, which the page's policy names by hash.
 
 mod calls;
