@@ -4,16 +4,15 @@ use std::io::{self, Write};
 
 use super::words::{self, Manner};
 use crate::diff::Run;
-use crate::diff::name::shown;
-use crate::render::Table;
 use crate::render::table::Align::{Left, Right};
+use crate::render::{Table, clean};
 
 /// Writes every figure with its value.
 ///
 /// # Errors
 /// As `out` says.
 pub fn write(run: &Run, manner: Manner, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "Figures of {}", shown(&run.name))?;
+    writeln!(out, "Figures of {}", clean(&run.name))?;
     let mut table = Table::new([("", Right), ("unit", Left), ("figure", Left)]);
     for (name, figure) in run.figures.iter() {
         let value = figure.value.map(|number| words::value(figure.unit, number, manner));

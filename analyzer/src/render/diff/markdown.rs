@@ -6,9 +6,8 @@
 use std::io::{self, Write};
 
 use super::words::{self, Manner};
-use crate::diff::name::shown;
 use crate::diff::{Comparison, Pair, Verdict};
-use crate::render::grouped;
+use crate::render::{clean, grouped};
 
 /// Writes the comparison.
 ///
@@ -84,7 +83,7 @@ fn row(
 const MEANING: &str = "&<>\"'|`*[]#~@\\!$:{}_";
 
 fn escaped(text: &str) -> String {
-    let text = shown(text);
+    let text = clean(text);
     let next = text.chars().skip(1).chain([' ']);
     let mut last = ' ';
     let letter = |(letter, next): (char, char)| {

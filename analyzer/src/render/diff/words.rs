@@ -7,9 +7,8 @@ use crate::diff::figures::Unit;
 use crate::diff::gate::{Op, Verdict};
 use crate::diff::headers::Unlike;
 use crate::diff::limit::Limit;
-use crate::diff::name::shown;
 use crate::diff::sides::Side;
-use crate::render::grouped;
+use crate::render::{clean, grouped};
 use crate::units::{Bytes, Nanos};
 
 /// How much is said, and how exactly.
@@ -124,8 +123,8 @@ pub(super) fn unlike(unlike: &Unlike) -> (String, String) {
         let all = values.join(" and ");
         match all.char_indices().nth(HEADER) {
             _ if values.is_empty() => none.to_owned(),
-            Some((end, _)) => format!("{}…", shown(all.get(..end).unwrap_or_default())),
-            None => shown(&all),
+            Some((end, _)) => format!("{}…", clean(all.get(..end).unwrap_or_default())),
+            None => clean(&all),
         }
     };
     (side(&unlike.base), side(&unlike.new))
@@ -224,7 +223,7 @@ fn doubts(verdict: &Verdict) -> String {
 /// One thing that a gate failed by: its name below the figure, and its change.
 pub(super) fn contributor(whole: &Verdict, pair: &Pair, manner: Manner) -> (String, String) {
     let tail = pair.name.below(&whole.pair.name).and_then(<[String]>::last);
-    let name = tail.map_or_else(|| pair.name.to_string(), |part| shown(part));
+    let name = tail.map_or_else(|| pair.name.to_string(), |part| clean(part));
     let change = pair.change().map_or_else(
         || match (pair.base, pair.new) {
             (Found::Known(base), _) => {
