@@ -158,7 +158,7 @@ impl Gate {
         let order = self.limit.compare(from, new.median);
         let failed = self.op.holds(order);
         let by =
-            if failed { comparison.contributors(name, new.median >= from) } else { Vec::new() };
+            if failed { comparison.contributors(pair, new.median >= from) } else { Vec::new() };
         Ok(Verdict {
             gate: self.text.clone(),
             pair: pair.clone(),

@@ -220,10 +220,13 @@ fn doubts(verdict: &Verdict) -> String {
     doubts
 }
 
-/// One thing that a gate failed by: its name below the figure, and its change.
+/// One thing that a gate failed by: a holder by its own name, anything else by its figure's; and
+/// its change.
 pub(super) fn contributor(whole: &Verdict, pair: &Pair, manner: Manner) -> (String, String) {
-    let tail = pair.name.below(&whole.pair.name).and_then(<[String]>::last);
-    let name = tail.map_or_else(|| pair.name.to_string(), |part| clean(part));
+    let (parts, (above, _)) = (pair.parts().0, whole.pair.parts());
+    let tail = parts.strip_prefix(above).filter(|tail| tail.first().is_none_or(|of| of != "size"));
+    let name =
+        tail.and_then(<[String]>::last).map_or_else(|| pair.name.to_string(), |it| clean(it));
     let change = pair.change().map_or_else(
         || match (pair.base, pair.new) {
             (Found::Known(base), _) => {
