@@ -167,7 +167,9 @@ impl Comparison {
             let lone = pair.group != Group::Holders && pair.change().is_none();
             let order = HEADS.iter().position(|&head| pair.name.part(0) == head);
             let order = order.unwrap_or(HEADS.len());
-            (pair.noise, pair.group, lone, Reverse(pair.distance()), order, &pair.name)
+            // What a reading shows depends on when it was taken.
+            let reading = pair.name.part(0) == "sampled";
+            (pair.noise, pair.group, lone, reading, Reverse(pair.distance()), order, &pair.name)
         });
         changes
     }
@@ -206,38 +208,50 @@ impl Comparison {
     #[must_use]
     pub fn contributors(&self, of: &Pair, upwards: bool) -> Vec<&Pair> {
         let (whole, device) = of.parts();
-        let shapes: [&dyn Fn(&[String]) -> bool; 6] = [
-            &|parts| is_part(parts, whole, "site", 3),
-            &|parts| is_part(parts, whole, "library", 2),
-            &|parts| is_part(parts, whole, "", 1),
-            &|parts| is_kind(parts, whole, 1),
-            &|parts| is_kind(parts, whole, 2),
-            &|parts| is_part(parts, whole, "size", 2),
-        ];
-        let grown = |fits: &dyn Fn(&Pair) -> bool| {
-            let parts = self.pairs.values().filter(|pair| fits(pair));
-            parts.filter(|pair| moved(pair, upwards)).collect::<Vec<&Pair>>()
+        let on_devices = |pair: &Pair| {
+            let (parts, on) = pair.parts();
+            device.is_none() && on.is_some() && parts == whole && !pair.repeats
         };
-        let of_kind = |fits: &dyn Fn(&[String]) -> bool| {
-            grown(&|pair| {
+        let grown = |shape: &Shape| -> Vec<&Pair> {
+            let fits = |pair: &&Pair| {
                 let (parts, on) = pair.parts();
-                on == device && fits(parts)
-            })
+                match *shape {
+                    Shape::Devices => on_devices(pair),
+                    Shape::Below(head, length) => {
+                        on == device && is_part(parts, whole, head, length)
+                    }
+                    Shape::Kinds(more) => on == device && is_kind(parts, whole, more),
+                }
+            };
+            self.pairs.values().filter(fits).filter(|pair| moved(pair, upwards)).collect()
         };
-        let devices = || {
-            grown(&|pair| {
-                let (parts, on) = pair.parts();
-                device.is_none() && on.is_some() && parts == whole && !pair.repeats
-            })
-        };
-        let (held, others) = shapes.split_at(2);
-        let found = held.iter().map(|fits| of_kind(fits)).chain(std::iter::once_with(devices));
-        let mut found = found.chain(others.iter().map(|fits| of_kind(fits)));
+        let mut found = SHAPES.iter().map(grown);
         let mut parts = found.find(|parts| !parts.is_empty()).unwrap_or_default();
         parts.sort_by_key(|pair| Reverse(pair.distance()));
         parts
     }
 }
+
+/// Figures that a figure is made of.
+enum Shape {
+    /// Those with so many more parts, the first of which is this; any where it is empty.
+    Below(&'static str, usize),
+    /// Those of single devices.
+    Devices,
+    /// Those with so many more parts before the last.
+    Kinds(usize),
+}
+
+/// What is looked for, in this order.
+const SHAPES: [Shape; 7] = [
+    Shape::Below("site", 3),
+    Shape::Below("library", 2),
+    Shape::Devices,
+    Shape::Below("", 1),
+    Shape::Kinds(1),
+    Shape::Kinds(2),
+    Shape::Below("size", 2),
+];
 
 /// First parts of names that stand before others of the same change.
 const HEADS: [&str; 2] = ["peak", "live"];

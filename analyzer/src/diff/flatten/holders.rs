@@ -66,18 +66,22 @@ fn composition(reading: &mut Reading<'_>, of: &str, sum: Option<&str>, value: &V
     sizes(reading, &Name::of(&["peak", of]), "bytes", value, within.as_ref());
 }
 
-/// One row of a composition. What is in a ledger is said again when it is the same in its sum.
+/// One row of a composition. What is in a ledger is said again when it is the same in its sum,
+/// and what a site holds when it is all that its library holds.
 fn holder(reading: &mut Reading<'_>, kind: &str, of: &str, sum: Option<&str>, row: &Value) {
     let (ledger, bound) = (named(row, "ledger"), is_bound(row));
     let (site, library) =
         (site(&row["site"], reading.executable), library(&row["site"], reading.executable));
-    let tails: [&[&str]; 2] = [&["library", &library], &["site", &ledger, &site]];
+    let of_library: &[&str] = &["library", &library];
+    let tails = [of_library, &["site", &ledger, &site]];
     let heads: [(&str, &[&str]); 2] = [("bytes", &[kind]), ("count", &[kind, "count"])];
     for (key, head) in heads {
         for tail in tails {
             let name = |of: &str| Name::of(&[head, &[of], tail].concat());
             if let Some(figure) = figure(key, &row[key], bound) {
-                let repeats = sum.map(name).into_iter().collect();
+                let all = Name::of(&[head, &[of], of_library].concat());
+                let all = (tail != of_library).then_some(all);
+                let repeats = sum.map(name).into_iter().chain(all).collect();
                 reading.add(name(of), Figure { repeats, ..figure });
             }
         }
@@ -109,7 +113,7 @@ pub(super) fn sizes(
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let power = if bytes == 0 { 0 } else { bytes.trailing_zeros() / 10 };
-    let unit = UNITS.iter().nth(power as usize).copied().unwrap_or_default();
+    let unit = UNITS.get(power as usize).copied().unwrap_or_default();
     format!("{}{unit}", bytes >> (power * 10))
 }
 

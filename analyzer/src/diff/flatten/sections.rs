@@ -92,22 +92,13 @@ pub(super) fn sets(reading: &mut Reading<'_>, sets: &Value) {
     sizes(reading, &Name::of(&["sets", "count"]), "count", sets, None);
 }
 
-/// Count, bytes and times of copies or sets. Those of one kind may be all of a direction, and the
-/// time of all is the same as that of `stalls`, unless calls failed.
+/// Count, bytes and times of copies or sets; those of one kind may be all of a direction. The
+/// time of all copies and of all sets is in `stalls`, and not said again.
 fn moved(reading: &mut Reading<'_>, head: &[&str], moved: &Value, direction: Option<&[&str]>) {
     let idle = moved["count"].as_u64() == Some(0);
-    for (key, value) in objects(moved) {
-        let mut repeats: Vec<Name> =
-            direction.map(|head| Name::of(head).with(key)).into_iter().collect();
-        let purpose = match head {
-            ["copies"] => Some("copy"),
-            ["sets"] => Some("set"),
-            _ => None,
-        };
-        let part = STALLS.iter().find(|(of, _)| of == key && key.ends_with("_ns"));
-        if let (Some(purpose), Some((_, part))) = (purpose, part) {
-            repeats.push(Name::of(&["stalls", purpose, part]));
-        }
+    let all = head.len() == 1;
+    for (key, value) in objects(moved).filter(|(key, _)| !all || !key.ends_with("_ns")) {
+        let repeats = direction.map(|head| Name::of(head).with(key)).into_iter().collect();
         if let Some(figure) = figure(key, value, false) {
             reading.add(Name::of(head).with(key), Figure { repeats, idle, ..figure });
         }
@@ -195,18 +186,27 @@ pub(super) fn stalls(reading: &mut Reading<'_>, stalls: &Value) {
     }
 }
 
-/// Calls of each entry point.
+/// Calls of each entry point. A driver call that is only made beneath one runtime call says what
+/// that one says.
 pub(super) fn calls(reading: &mut Reading<'_>, calls: &Value) {
+    const KEYS: [Key; 4] =
+        [("calls", "count"), ("failed", "failed"), ("total_ns", "total"), ("max_ns", "max")];
+    let same = |one: &Value, other: &Value| KEYS.iter().all(|(key, _)| one[key] == other[key]);
     for row in rows(calls) {
+        let beneath = |above: &&Value| {
+            row["layer"] == "driver" && above["layer"] == "runtime" && same(row, above)
+        };
+        let above: Vec<Name> = rows(calls)
+            .filter(beneath)
+            .map(|above| Name::of(&["calls", &named(above, "api")]))
+            .collect();
         let name = Name::of(&["calls", &named(row, "api")]);
         for (key, value) in objects(row) {
-            let part = match key.as_str() {
-                "calls" => "count",
-                "total_ns" => "total",
-                "max_ns" => "max",
-                other => other,
-            };
-            leaf(reading, &name.with(part), key, value, false);
+            let part = KEYS.iter().find(|(of, _)| of == key).map_or(key.as_str(), |(_, part)| part);
+            if let Some(figure) = figure(key, value, false) {
+                let repeats = above.iter().map(|above| above.with(part)).collect();
+                reading.add(name.with(part), Figure { repeats, ..figure });
+            }
         }
     }
 }

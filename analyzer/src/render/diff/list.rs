@@ -63,7 +63,7 @@ fn not_listed(run: &Run, out: &mut impl Write) -> io::Result<()> {
             out,
             "\nNot listed, though gates can name them: {idle} figures of what was not used, all \
              0, and {again} that\nsay what one in the list says (of the only GPU, the only ledger \
-             in a sum, the only size)."
+             in a sum, a library's only site)."
         )?;
     }
     Ok(())

@@ -22,7 +22,7 @@ pub fn write(
     let failed = verdicts.iter().filter(|verdict| verdict.failed).count();
     let outcome = match (verdicts.len(), failed) {
         (0, _) => String::new(),
-        (all, 0) => format!(": {all} checks passed"),
+        (all, 0) => format!(": {}", words::passed(all)),
         (all, _) => format!(": {failed} of {all} checks failed"),
     };
     writeln!(out, "### GPU memory compared{outcome}\n")?;

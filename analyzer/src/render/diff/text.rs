@@ -58,7 +58,7 @@ fn gates(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Resu
         out,
         "\nGates: {}",
         match failed {
-            0 => format!("{all} checks passed"),
+            0 => words::passed(all),
             _ => format!("{failed} of {all} checks failed"),
         }
     )?;

@@ -47,6 +47,11 @@ pub(super) fn change(unit: Unit, number: i128, manner: Manner) -> String {
     format!("{sign}{}", size(unit, number, manner))
 }
 
+/// That all checks passed.
+pub(super) fn passed(checks: usize) -> String {
+    format!("{checks} {} passed", if checks == 1 { "check" } else { "checks" })
+}
+
 /// A percentage with its sign.
 pub(super) fn percent(percent: f64) -> String {
     let decimals = if percent.abs() < 1.0 { 2 } else { 1 };
