@@ -812,7 +812,6 @@ fn the_device_is_that_of_the_last_word_about_it_else_not_known() {
 }
 
 #[test]
-#[ignore = "the address of a set is taken from the wrong operand"]
 fn a_copy_counts_on_each_device_that_it_has_an_end_on() {
     let copied = |stamp, mode, to, from, bytes| at(Kind::Copy, stamp, &[mode, to, from, bytes, 0]);
     let mut log = Writer::of(vec![

@@ -442,7 +442,7 @@ impl LiveSet {
         }
         let length = record.duration();
         let [gpu, _] =
-            self.copy_gpus(Direction::HostToDevice, record.address::<0>(), Address(0), call);
+            self.copy_gpus(Direction::HostToDevice, record.address::<1>(), Address(0), call);
         self.views.set(Transfer { bytes, length }, gpu.unwrap_or_default());
     }
 
