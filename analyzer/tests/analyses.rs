@@ -927,7 +927,6 @@ fn a_block_counts_when_an_allocation_begins_ends_or_lies_in_it() {
 }
 
 #[test]
-#[ignore = "a tenth is rounded down"]
 fn less_than_a_tenth_of_a_block_is_sparse() {
     // A tenth of 2,097,152 is 209,715.2.
     for (bytes, sparse) in [(209_714, 1), (209_715, 1), (209_716, 0)] {
