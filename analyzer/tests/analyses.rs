@@ -1196,6 +1196,20 @@ fn a_mapping_of_host_memory_is_on_no_device() {
     assert_eq!(report["ledgers"]["vmm_mapped"]["by_gpu"], json!([]));
 }
 
+#[test]
+#[ignore = "a range that is reserved is no reason to look"]
+fn a_range_that_is_reserved_around_a_mapping_is_looked_at() {
+    // The reservation that the mapping needed was not seen.
+    let report = of(vec![
+        map(1, RANGE + MIB, MIB, 1),
+        mark(2),
+        at(Kind::AddressReserve, 3, &[RANGE, 64 * MIB]),
+    ]);
+    let vmm = &report["fragmentation"]["vmm"];
+    assert_eq!(vmm["free_bytes"], MIB);
+    assert_eq!(vmm["worst"]["free_bytes"], MIB, "the end is looked at");
+}
+
 // Copies and stalls
 
 #[test]
