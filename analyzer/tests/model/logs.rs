@@ -132,7 +132,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 
 fn draw() -> impl Strategy<Value = Draw> {
     let choice = 0..64_usize;
-    let rest = (0..3_usize, 0..12_u64, prop_oneof![3 => 0..9_u64, 1 => 0..3_000_u64], 0..4_usize);
+    let rest = (0..3_usize, 0..6_u64, prop_oneof![40 => 0..9_u64, 1 => 0..3_000_u64], 0..4_usize);
     let choices = [choice.clone(), choice.clone(), choice.clone(), choice];
     (kind(), choices, rest, prop::bool::weighted(0.08)).prop_map(|(kind, choices, rest, failed)| {
         let (thread, gap, length, site) = rest;
@@ -220,7 +220,7 @@ fn preamble() -> impl Iterator<Item = Step> {
 }
 
 pub fn case() -> impl Strategy<Value = Case> {
-    let scale = prop::sample::select(vec![1_u64, 1, 40, 3_000]);
+    let scale = prop::sample::select(vec![1_u64, 1, 1, 7, 3_000]);
     let draws = prop::collection::vec(draw(), 0..90);
     let window = prop_oneof![
         3 => Just((false, false)),
