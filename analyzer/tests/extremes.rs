@@ -272,7 +272,6 @@ fn hundreds_of_thousands_of_sites_are_one_line() {
 }
 
 #[test]
-#[ignore = "the text report panics where a cell is wider than 65,535"]
 fn names_as_long_as_a_chunk_and_of_any_bytes_are_told() {
     let long = "m".repeat(LONG);
     let wild = "a\0b\n\u{1b}[31mc\u{202e}\t".to_owned();
