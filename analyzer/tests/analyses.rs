@@ -10,7 +10,7 @@ use gmmtrace::live::Window;
 use gmmtrace::units::Ticks;
 use gmmtrace::{render, report};
 use gmmtrace_format::kind::copy;
-use gmmtrace_format::layout::file;
+use gmmtrace_format::layout::{CHUNK_HEADER, CHUNK_SIZE, file};
 use gmmtrace_format::{Flags, Kind};
 use serde_json::{Value, json};
 use support::{ALONE_SITE, FREE_SITE, RUNTIME_SITE, Writer, Written, assert_valid, event, put64};
@@ -247,6 +247,21 @@ fn a_reading_stands_until_the_next() {
     let expected = [[0, 0, 0, 0, 7, 7, 7], [0, 0, 0, 7, 7, 7, 7], [0, 0, 0, 7, 7, 7, 7]];
     assert_eq!(of("sampled_used", 1), json!(expected));
     assert_eq!(series(&report, "sampled_process", &json!(1)), &Value::Null, "never known");
+}
+
+#[test]
+#[ignore = "of equal values the last one in a bucket is told, and of a peak the first"]
+fn the_parts_of_the_bucket_of_a_peak_are_those_of_the_peak() {
+    // Buckets of 2 from the mark on; 100 is reached at 2,000 and again, otherwise, at 2,001.
+    let report = of(vec![
+        mark(2_000),
+        alloc(2_000, BLOCK, 100),
+        free(2_001, BLOCK),
+        pool(2_001, 0x1000, 100),
+    ]);
+    assert_eq!(report["peak"]["held"][0]["ledger"], "device");
+    let parts = &series(&report, "gpu", &json!("all"))["at_max"];
+    assert_eq!(parts["device"][1_000], 100);
 }
 
 // Sums, peaks and what they are made of
@@ -634,8 +649,8 @@ fn ranges_that_ended_before_the_window_are_not_told() {
     let before = (0..1_000).flat_map(|number| range(1, format!("before {number}")));
     let log = Writer::of(before.chain(range(20, "within".to_owned())).collect());
     let report = within(&log, Some(10), None);
-    let expected = json!([{"name": "within", "count": 1, "total_ns": 0, "open": 0}]);
-    assert_eq!((&report["ranges"], &report["uncounted_ranges"]), (&expected, &json!(0)));
+    assert_eq!(report["uncounted_ranges"], 0);
+    assert_eq!(report["ranges"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -648,6 +663,16 @@ fn the_worst_ranges_begin_with_those_at_the_beginning_of_the_window() {
     ]);
     let found = within(&log, Some(10), None)["fragmentation"]["vmm"]["worst"].clone();
     assert_eq!(pick(&found, &["at_ns", "unmapped_physical_bytes"]), json!([10, 30]));
+}
+
+#[test]
+#[ignore = "what is behind the window is not read, so its damage is not seen"]
+fn a_window_does_not_make_a_damaged_log_whole() {
+    let mut bytes = Writer { per_chunk: 1, ..seven() }.bytes();
+    // The last event's kind, which no version has.
+    bytes[7 * CHUNK_SIZE + CHUNK_HEADER] = 0x7e;
+    let complete = |until| within_bytes(&bytes, None, until)["trace"]["complete"].clone();
+    assert_eq!(complete(None), complete(Some(25)));
 }
 
 #[test]
@@ -807,6 +832,25 @@ fn the_device_is_that_of_the_last_word_about_it_else_not_known() {
     // On a machine with one GPU there is no other.
     let report = of(vec![alloc(1, BLOCK, 1)]);
     assert_eq!(by_gpu(&report["ledgers"]["device"]["by_gpu"], &["live_bytes"]), json!([[0, 1]]));
+}
+
+#[test]
+#[ignore = "a thread's device is worked out when it allocates, and then stays"]
+fn an_allocation_does_not_change_the_device_of_later_ones() {
+    // A context on device 1, then none: whether something was allocated between must not matter.
+    let devices = |between: Option<Written>| {
+        let before =
+            [at(Kind::ContextCreate, 1, &[0xc0, 1]), at(Kind::ContextCurrent, 2, &[0xc0]).site(0)];
+        let after = [at(Kind::ContextCurrent, 4, &[0]).site(0), alloc(5, BLOCK, 7).site(FREE_SITE)];
+        let mut log = Writer::of(before.into_iter().chain(between).chain(after).collect());
+        log.gpus = 2;
+        let report = told(&log);
+        let rows = report["by_gpu"].as_array().unwrap().iter();
+        let left = |row: &Value| row["live_at_end"].as_array().unwrap().clone();
+        let ours = |row: &&Value| left(row).iter().any(|held| held["bytes"] == 7);
+        rows.filter(ours).map(|row| row["gpu"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(devices(Some(alloc(3, 2 * BLOCK, 100))), devices(None));
 }
 
 #[test]
