@@ -1213,7 +1213,6 @@ fn unmapped_physical_memory_is_that_of_devices() {
 }
 
 #[test]
-#[ignore = "the handle of an allocation that is gone still names it"]
 fn a_handle_is_free_again_when_the_last_reference_to_its_memory_went_by_another_name() {
     let report = of(vec![
         create(1, 7, 64),
