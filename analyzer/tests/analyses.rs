@@ -1240,7 +1240,6 @@ fn a_mapping_of_host_memory_is_on_no_device() {
 }
 
 #[test]
-#[ignore = "a range that is reserved is no reason to look"]
 fn a_range_that_is_reserved_around_a_mapping_is_looked_at() {
     // The reservation that the mapping needed was not seen.
     let report = of(vec![
