@@ -57,12 +57,10 @@ impl LiveSet {
             Kind::PinnedAlloc => self.alloc(Ledger::Pinned, call, record),
             Kind::HostRegister => self.alloc(Ledger::Registered, call, record),
             Kind::PoolAlloc => self.alloc(Ledger::AsyncPool, call, record),
-            Kind::AddressReserve => self.alloc(Ledger::VmmAddress, call, record),
             Kind::Free => self.free(Ledger::Device, call, record),
             Kind::PinnedFree => self.free(Ledger::Pinned, call, record),
             Kind::HostUnregister => self.free(Ledger::Registered, call, record),
             Kind::PoolFree => self.free(Ledger::AsyncPool, call, record),
-            Kind::AddressFree => self.free(Ledger::VmmAddress, call, record),
             Kind::Copy => self.copy(call, record),
             Kind::Set => self.set(call, record),
             _ => self.apply_rare(kind, call, record, texts),
@@ -72,6 +70,15 @@ impl LiveSet {
     #[inline(never)]
     fn apply_rare(&mut self, kind: Kind, call: Call, record: &Record, texts: &[u8]) {
         match kind {
+            // Holes are looked for in ranges, so these can show something new.
+            Kind::AddressReserve => {
+                self.looks.changes += 1;
+                self.alloc(Ledger::VmmAddress, call, record);
+            }
+            Kind::AddressFree => {
+                self.looks.changes += 1;
+                self.free(Ledger::VmmAddress, call, record);
+            }
             Kind::PhysicalCreate => self.create(call, record),
             Kind::PhysicalRelease => self.release(call, record),
             Kind::Map => self.map(call, record),
@@ -442,7 +449,7 @@ impl LiveSet {
         }
         let length = record.duration();
         let [gpu, _] =
-            self.copy_gpus(Direction::HostToDevice, record.address::<0>(), Address(0), call);
+            self.copy_gpus(Direction::HostToDevice, record.address::<1>(), Address(0), call);
         self.views.set(Transfer { bytes, length }, gpu.unwrap_or_default());
     }
 

@@ -13,8 +13,8 @@ use crate::units::{Address, Bytes, Ticks};
 
 /// Bytes of a block.
 pub const GRANULE: u64 = 2 << 20;
-/// A block with less than this in use is sparse.
-pub const SPARSE: u64 = GRANULE / 10;
+/// A block with less than one part in this many in use is sparse.
+pub const SPARSE: u64 = 10;
 
 /// A block that allocations may share.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ struct Edge {
 
 impl Edge {
     const fn is_sparse(self) -> bool {
-        self.count > 0 && self.used < SPARSE
+        self.count > 0 && self.used.saturating_mul(SPARSE) < GRANULE
     }
 }
 

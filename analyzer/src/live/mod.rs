@@ -185,8 +185,16 @@ impl LiveSet {
         self.lanes.iter_mut().for_each(|lane| lane.calls = false);
     }
 
+    /// Nothing more happens up to this moment, which may be long after the last event.
+    pub fn end(&mut self, at: Ticks) {
+        if self.axis.is_outgrown(at) {
+            self.outgrow(at);
+        }
+        self.look(at);
+    }
+
     /// Looks at what needs the order of addresses, as it is now.
-    pub fn look(&mut self, at: Ticks) {
+    fn look(&mut self, at: Ticks) {
         self.looks.count += 1;
         self.looks.at_ranges(&self.spaces.reserved, &self.vmm, at);
         let waste = self.views.all.kept.now.waste();

@@ -38,7 +38,7 @@ impl Windowed {
             self.live.begin(since);
         }
         let end = self.window.until.map_or(last, |until| until.min(last));
-        self.live.look(end);
+        self.live.end(self.window.since.map_or(end, |since| end.max(since)));
         self.live
     }
 

@@ -46,9 +46,11 @@ impl<const N: usize> Table<N> {
             let mut line = String::new();
             for ((cell, &width), &(_, align)) in cells {
                 line.push_str("  ");
+                // A width in a format may not be above 65,535, and a name in a log may be longer.
+                let gap = " ".repeat(width.saturating_sub(cell.chars().count()));
                 match align {
-                    Align::Left => line.push_str(&format!("{cell:<width$}")),
-                    Align::Right => line.push_str(&format!("{cell:>width$}")),
+                    Align::Left => line.extend([cell.as_str(), &gap]),
+                    Align::Right => line.extend([&gap, cell.as_str()]),
                 }
             }
             writeln!(out, "{}", line.trim_end())?;

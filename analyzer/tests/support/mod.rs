@@ -313,9 +313,17 @@ pub fn schema_path() -> std::path::PathBuf {
 
 /// Holds a report against the schema.
 pub fn assert_valid(report: &Value) {
-    let mut schemas = boon::Schemas::new();
-    let mut compiler = boon::Compiler::new();
-    let schema = compiler.compile(schema_path().to_str().unwrap(), &mut schemas).unwrap();
-    let found = schemas.validate(report, schema).map_err(|error| format!("{error:#}"));
+    thread_local! {
+        static SCHEMA: (boon::Schemas, boon::SchemaIndex) = {
+            let mut schemas = boon::Schemas::new();
+            let mut compiler = boon::Compiler::new();
+            let path = schema_path();
+            let schema = compiler.compile(path.to_str().unwrap(), &mut schemas).unwrap();
+            (schemas, schema)
+        };
+    }
+    let found = SCHEMA.with(|(schemas, schema)| {
+        schemas.validate(report, *schema).map_err(|error| format!("{error:#}"))
+    });
     assert_eq!(found, Ok(()));
 }
