@@ -145,6 +145,6 @@ mod tests {
         let long = "x".repeat(1 << 20) + "\u{202e}";
         assert!(label(&long).chars().count() <= LETTERS + 10);
         assert!(label(&long).ends_with("\\u{202e}"));
-        assert_eq!(label("a\0b\u{85}\u{ffff}"), "a\\u{0}b\\u{85}\\u{ffff}");
+        assert_eq!(label("a\0b\u{85}\u{ffff}"), "a\\0b\\u{85}\\u{ffff}");
     }
 }
