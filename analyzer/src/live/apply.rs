@@ -65,6 +65,7 @@ impl LiveSet {
             Kind::Set => self.set(call, record),
             _ => self.apply_rare(kind, call, record, texts),
         }
+        self.views.settle(call.at, call.now);
     }
 
     #[inline(never)]
@@ -163,8 +164,7 @@ impl LiveSet {
         }
         self.contexts.add_block(owner);
         if ledger == Ledger::Device {
-            let change = self.edges.add(address, bytes);
-            self.views.keep(gpu, &change, call.at, call.now);
+            self.views.keep(gpu, address, bytes);
         }
         self.book(account, bytes, call);
     }
@@ -179,8 +179,7 @@ impl LiveSet {
     fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
         self.contexts.take_block(block.owner);
         if block.account.ledger == Ledger::Device {
-            let change = self.edges.take(address, block.bytes);
-            self.views.keep(block.account.gpu, &change, call.at, call.now);
+            self.views.leave(block.account.gpu, address, block.bytes);
         }
         let traits = self.traits(block.account, block.bytes, block.at);
         self.views.take(block.account, traits, why, call.now);
@@ -262,14 +261,17 @@ impl LiveSet {
 
     fn release(&mut self, call: Call, record: &Record) {
         let handle = record.handle::<0>();
-        self.changed(Purpose::Free, call, record, None);
         if call.failed {
+            self.changed(Purpose::Free, call, record, None);
             let account = self.vmm.account(handle);
             let (ledger, gpu) = account
                 .map_or((Ledger::VmmPhysical, GpuSlot::UNKNOWN), |known| (known.ledger, known.gpu));
             return self.views.fail(ledger, gpu);
         }
-        match self.vmm.release(handle) {
+        let released = self.vmm.release(handle);
+        let gone = released.flatten().map(|piece| piece.bytes);
+        self.changed(Purpose::Free, call, record, gone);
+        match released {
             Some(gone) => self.pieces_gone(gone, Why::Asked, call),
             None => self.odd.unknown_frees.note(call.example(Ledger::VmmPhysical, handle.0)),
         }
@@ -397,7 +399,7 @@ impl LiveSet {
             return [Some(self.only_gpu), None];
         }
         let mut gpu = |address| match self.device_at(address) {
-            Some(gpu) if gpu != GpuSlot::UNKNOWN => gpu,
+            Some(gpu) if gpu != GpuSlot::UNKNOWN && gpu != GpuSlot::NONE => gpu,
             _ => self.place(call).0,
         };
         [takes.then(|| gpu(to)), gives.then(|| gpu(from))]
@@ -420,7 +422,7 @@ impl LiveSet {
 
     /// A copy between two contexts of one device stays within it.
     fn peer(&mut self, to: Address, from: Address) -> Direction {
-        let known = |gpu: &GpuSlot| *gpu != GpuSlot::UNKNOWN;
+        let known = |gpu: &GpuSlot| gpu.ordinal().is_some();
         let to = self.device_at(to).filter(known);
         if to.is_some() && to == self.device_at(from) {
             Direction::DeviceToDevice

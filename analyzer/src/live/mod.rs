@@ -55,7 +55,6 @@ use crate::order::{LaneStart, Record, Sink};
 use crate::units::{Bytes, Ticks};
 use composition::Traits;
 use context::Current;
-use granules::Edges;
 use marks::Stack;
 use space::Space;
 use vmm::Vmm;
@@ -108,7 +107,6 @@ pub struct LiveSet {
     pub events: u64,
     /// When counting began, if not with the log.
     pub since: Option<Ticks>,
-    edges: Edges,
     /// The last bucket of the axis that an event was in.
     bucket: usize,
     threads: Vec<Thread>,
@@ -158,7 +156,6 @@ impl LiveSet {
             odd: Odd::default(),
             events: 0,
             since: None,
-            edges: Edges::default(),
             bucket: 0,
             threads: Vec::new(),
             last_lanes: FxHashMap::default(),
@@ -177,12 +174,13 @@ impl LiveSet {
         self.stalls.begin();
         self.sites.begin();
         self.samples.begin();
-        self.looks = Looks::default();
-        self.looks.changes = 1;
-        self.marks.restart();
+        self.looks = Looks { changes: 1, ..Looks::default() };
+        self.marks.restart(self.threads.iter_mut().map(|thread| &mut thread.ranges));
+        self.contexts.counts.begin();
         self.odd = Odd::default();
         self.events = 0;
         self.lanes.iter_mut().for_each(|lane| lane.calls = false);
+        self.look(at);
     }
 
     /// Nothing more happens up to this moment, which may be long after the last event.
@@ -197,8 +195,7 @@ impl LiveSet {
     fn look(&mut self, at: Ticks) {
         self.looks.count += 1;
         self.looks.at_ranges(&self.spaces.reserved, &self.vmm, at);
-        let waste = self.views.all.kept.now.waste();
-        self.looks.at_pins(&self.spaces.device, &self.edges, waste, at);
+        self.looks.at_pins(&self.spaces.device, &self.views.all.kept, at);
     }
 
     /// The last bucket of the time axis that an event was in.

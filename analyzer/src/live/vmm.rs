@@ -123,7 +123,10 @@ impl Vmm {
     /// Where a mapping of `handle` is booked: with the device of what it maps.
     #[must_use]
     pub fn mapped_account(&self, handle: Handle, site: SiteIndex) -> Account {
-        let gpu = self.account(handle).map_or(GpuSlot::UNKNOWN, |account| account.gpu);
+        let gpu = match self.account(handle) {
+            Some(account) if account.ledger == Ledger::VmmHost => GpuSlot::NONE,
+            account => account.map_or(GpuSlot::UNKNOWN, |account| account.gpu),
+        };
         Account { ledger: Ledger::VmmMapped, gpu, site }
     }
 
