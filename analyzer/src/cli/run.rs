@@ -4,13 +4,13 @@
 //! exit code is the command's own, or 128 and the signal that ended it.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::preload::{Recorded, record};
-use super::{executable, report};
+use super::{executable, question};
 use crate::Error;
 use crate::input::Log;
 use crate::order;
@@ -59,8 +59,16 @@ fn say(recorded: &Recorded, program: &OsStr) -> io::Result<()> {
     };
     match shown {
         Some(path) => {
-            if let Err(error) = report::print_text(path, &mut stderr) {
-                writeln!(stderr, "gmmtrace: {error}")?;
+            let terminal = stderr.is_terminal();
+            match question::print_summary(path, terminal, &mut stderr) {
+                Ok(()) => {
+                    let path = path.display();
+                    writeln!(
+                        stderr,
+                        "gmmtrace: recorded {path}; `gmmtrace report` says everything"
+                    )?;
+                }
+                Err(error) => writeln!(stderr, "gmmtrace: {error}")?,
             }
         }
         None if others.is_empty() => explain(program, &mut stderr)?,

@@ -59,21 +59,29 @@ impl LiveSet {
             Kind::PinnedAlloc => self.alloc(Ledger::Pinned, call, record),
             Kind::HostRegister => self.alloc(Ledger::Registered, call, record),
             Kind::PoolAlloc => self.alloc(Ledger::AsyncPool, call, record),
-            Kind::AddressReserve => self.alloc(Ledger::VmmAddress, call, record),
             Kind::Free => self.free(Ledger::Device, call, record),
             Kind::PinnedFree => self.free(Ledger::Pinned, call, record),
             Kind::HostUnregister => self.free(Ledger::Registered, call, record),
             Kind::PoolFree => self.free(Ledger::AsyncPool, call, record),
-            Kind::AddressFree => self.free(Ledger::VmmAddress, call, record),
             Kind::Copy => self.copy(call, record),
             Kind::Set => self.set(call, record),
             _ => self.apply_rare(kind, call, record, texts),
         }
+        self.views.settle(call.at, call.now);
     }
 
     #[inline(never)]
     fn apply_rare(&mut self, kind: Kind, call: Call, record: &Record, texts: &[u8]) {
         match kind {
+            // Holes are looked for in ranges, so these can show something new.
+            Kind::AddressReserve => {
+                self.looks.changes += 1;
+                self.alloc(Ledger::VmmAddress, call, record);
+            }
+            Kind::AddressFree => {
+                self.looks.changes += 1;
+                self.free(Ledger::VmmAddress, call, record);
+            }
             Kind::PhysicalCreate => self.create(call, record),
             Kind::PhysicalRelease => self.release(call, record),
             Kind::Map => self.map(call, record),
@@ -178,8 +186,7 @@ impl LiveSet {
         }
         self.contexts.add_block(owner);
         if ledger == Ledger::Device {
-            let change = self.edges.add(address, bytes);
-            self.views.keep(gpu, &change, call.at, call.now);
+            self.views.keep(gpu, address, bytes);
         }
         self.book(account, bytes, call);
     }
@@ -194,8 +201,7 @@ impl LiveSet {
     pub(super) fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
         self.contexts.take_block(block.owner);
         if block.account.ledger == Ledger::Device {
-            let change = self.edges.take(address, block.bytes);
-            self.views.keep(block.account.gpu, &change, call.at, call.now);
+            self.views.leave(block.account.gpu, address, block.bytes);
         }
         if block.pool != PoolIndex::default() {
             self.pools.free(block.pool, block.bytes);
@@ -297,14 +303,17 @@ impl LiveSet {
 
     fn release(&mut self, call: Call, record: &Record) {
         let handle = record.handle::<0>();
-        self.changed(Purpose::Free, call, record, None);
         if call.failed {
+            self.changed(Purpose::Free, call, record, None);
             let account = self.vmm.account(handle);
             let (ledger, gpu) = account
                 .map_or((Ledger::VmmPhysical, GpuSlot::UNKNOWN), |known| (known.ledger, known.gpu));
             return self.views.fail(ledger, gpu);
         }
-        match self.vmm.release(handle) {
+        let released = self.vmm.release(handle);
+        let gone = released.flatten().map(|piece| piece.bytes);
+        self.changed(Purpose::Free, call, record, gone);
+        match released {
             Some(gone) => self.pieces_gone(gone, Why::Asked, call),
             None => self.odd.unknown_frees.note(call.example(Ledger::VmmPhysical, handle.0)),
         }
@@ -435,7 +444,7 @@ impl LiveSet {
             return [Some(self.only_gpu), None];
         }
         let mut gpu = |address| match self.device_at(address) {
-            Some(gpu) if gpu != GpuSlot::UNKNOWN => gpu,
+            Some(gpu) if gpu != GpuSlot::UNKNOWN && gpu != GpuSlot::NONE => gpu,
             _ => self.place(call).0,
         };
         [takes.then(|| gpu(to)), gives.then(|| gpu(from))]
@@ -469,7 +478,7 @@ impl LiveSet {
 
     /// A copy between two contexts of one device stays within it.
     fn peer(&mut self, to: Address, from: Address) -> Direction {
-        let known = |gpu: &GpuSlot| *gpu != GpuSlot::UNKNOWN;
+        let known = |gpu: &GpuSlot| gpu.ordinal().is_some();
         let to = self.device_at(to).filter(known);
         if to.is_some() && to == self.device_at(from) {
             Direction::DeviceToDevice
@@ -498,7 +507,7 @@ impl LiveSet {
         }
         let length = record.duration();
         let [gpu, _] =
-            self.copy_gpus(Direction::HostToDevice, record.address::<0>(), Address(0), call);
+            self.copy_gpus(Direction::HostToDevice, record.address::<1>(), Address(0), call);
         self.views.set(Transfer { bytes, length }, gpu.unwrap_or_default());
     }
 

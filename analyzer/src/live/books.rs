@@ -25,6 +25,14 @@ impl Default for Book {
     }
 }
 
+impl Book {
+    /// The same, kept in less memory: most sites hold nothing on most devices.
+    fn of_one_device(&self) -> Self {
+        let holdings = self.holdings.sparse();
+        Self { tally: self.tally, series: self.series.clone(), holdings, epoch: self.epoch }
+    }
+}
+
 /// A sum of ledgers.
 #[derive(Clone, Debug)]
 pub struct SumBook {
@@ -74,6 +82,15 @@ pub struct Account {
     pub site: SiteIndex,
 }
 
+impl Account {
+    /// Whether it is on a device, known or not. A mapping is where the memory is that it maps.
+    #[must_use]
+    #[inline]
+    pub fn is_on_device(&self) -> bool {
+        self.ledger.on_device() && self.gpu != GpuSlot::NONE
+    }
+}
+
 impl Books {
     /// One ledger.
     #[must_use]
@@ -120,8 +137,9 @@ impl Books {
                 book.peak_at = at;
                 book.epoch += 1;
             }
-            let level = book.series.set(now, book.live_bytes);
-            if let Some(last) = book.parts.last_mut().filter(|_| level.max == book.live_bytes) {
+            let before = book.series.levels().last().map_or(0, |level| level.max);
+            book.series.set(now, book.live_bytes);
+            if let Some(last) = book.parts.last_mut().filter(|_| book.live_bytes > before) {
                 *last = self.live;
             }
         }
@@ -160,13 +178,26 @@ impl Books {
         self.books.iter().any(|book| book.tally.is_used())
     }
 
+    /// Books of one device among several.
+    #[must_use]
+    pub fn of_another_device() -> Self {
+        let mut books = Self::default();
+        for book in &mut books.books {
+            book.holdings = Holdings::default().sparse();
+        }
+        books
+    }
+
     /// The same books without the memory that lies on no device.
     #[must_use]
     pub fn of_devices(&self) -> Self {
-        let mut books = self.clone();
-        for &ledger in Ledger::ALL.iter().filter(|ledger| !ledger.on_device()) {
-            books.books[ledger as usize] = Book::default();
-            books.live[ledger as usize] = 0;
+        let mut books = Self { sums: self.sums.clone(), live: self.live, ..Self::default() };
+        for &ledger in Ledger::ALL {
+            if ledger.on_device() {
+                books.books[ledger as usize] = self.books[ledger as usize].of_one_device();
+            } else {
+                books.live[ledger as usize] = 0;
+            }
         }
         books.sums[Sum::Host as usize] = SumBook::default();
         for parts in &mut books.sums[Sum::Gpu as usize].parts {

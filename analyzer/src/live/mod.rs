@@ -62,7 +62,6 @@ use crate::order::{LaneStart, Record, Sink};
 use crate::units::{Address, Bytes, Ticks};
 use composition::Traits;
 use context::Current;
-use granules::Edges;
 use marks::Stack;
 use space::Space;
 use vmm::Vmm;
@@ -119,7 +118,6 @@ pub struct LiveSet {
     pub events: u64,
     /// When counting began, if not with the log.
     pub since: Option<Ticks>,
-    edges: Edges,
     /// The last bucket of the axis that an event was in.
     bucket: usize,
     threads: Vec<Thread>,
@@ -175,7 +173,6 @@ impl LiveSet {
             odd: Odd::default(),
             events: 0,
             since: None,
-            edges: Edges::default(),
             bucket: 0,
             threads: Vec::new(),
             last_lanes: FxHashMap::default(),
@@ -197,20 +194,28 @@ impl LiveSet {
         self.samples.begin();
         self.pools.begin();
         self.residency = Residency::default();
-        self.looks = Looks::default();
-        self.looks.changes = 1;
-        self.marks.restart();
+        self.looks = Looks { changes: 1, ..Looks::default() };
+        self.marks.restart(self.threads.iter_mut().map(|thread| &mut thread.ranges));
+        self.contexts.counts.begin();
         self.odd = Odd::default();
         self.events = 0;
         self.lanes.iter_mut().for_each(|lane| lane.calls = false);
+        self.look(at);
+    }
+
+    /// Nothing more happens up to this moment, which may be long after the last event.
+    pub fn end(&mut self, at: Ticks) {
+        if self.axis.is_outgrown(at) {
+            self.outgrow(at);
+        }
+        self.look(at);
     }
 
     /// Looks at what needs the order of addresses, as it is now.
-    pub fn look(&mut self, at: Ticks) {
+    fn look(&mut self, at: Ticks) {
         self.looks.count += 1;
         self.looks.at_ranges(&self.spaces.reserved, &self.vmm, at);
-        let waste = self.views.all.kept.now.waste();
-        self.looks.at_pins(&self.spaces.device, &self.edges, waste, at);
+        self.looks.at_pins(&self.spaces.device, &self.views.all.kept, at);
     }
 
     /// The last bucket of the time axis that an event was in.

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 
 use super::books::{Account, Books};
 use super::composition::Traits;
-use super::granules::{Change, Kept};
+use super::granules::Kept;
 use super::ledger::{GpuSlot, Ledger, Why};
 use super::traffic::{CopyKey, Traffic, Transfer};
-use crate::units::Ticks;
+use crate::units::{Address, Bytes, Ticks};
 
 /// One scope.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ impl Views {
     fn slot(&mut self, gpu: GpuSlot) -> Option<&mut View> {
         let index = usize::from(gpu.0);
         if index >= self.gpus.len() {
-            self.gpus.resize_with(index + 1, View::default);
+            self.gpus.resize_with(index + 1, View::of_another_device);
         }
         self.gpus.get_mut(index)
     }
@@ -87,7 +87,7 @@ impl Views {
     /// Books a new block. `now` is the bucket of the time axis.
     #[inline]
     pub fn add(&mut self, account: Account, block: Traits, at: Ticks, now: usize) {
-        if account.ledger.on_device()
+        if account.is_on_device()
             && let Some(view) = self.gpu(account.gpu)
         {
             view.books.add(account.ledger, block, at, now);
@@ -98,7 +98,7 @@ impl Views {
     /// Books that a block is gone.
     #[inline]
     pub fn take(&mut self, account: Account, block: Traits, why: Why, now: usize) {
-        if account.ledger.on_device()
+        if account.is_on_device()
             && let Some(view) = self.gpu(account.gpu)
         {
             view.books.take(account.ledger, block, why, now);
@@ -116,13 +116,31 @@ impl Views {
         self.all.books.fail(ledger);
     }
 
-    /// Books a change of 2 MiB blocks.
+    /// Books 2 MiB blocks of a new allocation.
     #[inline]
-    pub fn keep(&mut self, gpu: GpuSlot, change: &Change, at: Ticks, now: usize) {
+    pub fn keep(&mut self, gpu: GpuSlot, address: Address, bytes: Bytes) {
         if let Some(view) = self.gpu(gpu) {
-            view.kept.apply(change, at, now);
+            view.kept.add(address, bytes);
         }
-        self.all.kept.apply(change, at, now);
+        self.all.kept.add(address, bytes);
+    }
+
+    /// Books that the blocks of an allocation are no longer kept by it.
+    #[inline]
+    pub fn leave(&mut self, gpu: GpuSlot, address: Address, bytes: Bytes) {
+        if let Some(view) = self.gpu(gpu) {
+            view.kept.take(address, bytes);
+        }
+        self.all.kept.take(address, bytes);
+    }
+
+    /// Everything that one event does is done.
+    #[inline]
+    pub fn settle(&mut self, at: Ticks, now: usize) {
+        self.all.kept.settle(at, now);
+        for view in &mut self.gpus {
+            view.kept.settle(at, now);
+        }
     }
 
     /// Counts a copy, on each of the devices at its ends.
@@ -166,6 +184,10 @@ impl Views {
 }
 
 impl View {
+    fn of_another_device() -> Self {
+        Self { books: Books::of_another_device(), ..Self::default() }
+    }
+
     /// The same without what lies on no device.
     fn of_devices(&self) -> Self {
         let (books, traffic) = (self.books.of_devices(), self.traffic.of_devices());

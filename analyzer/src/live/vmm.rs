@@ -87,14 +87,16 @@ impl Vmm {
         let physical = Physical { piece, references: 1, mappings: 0, booked: true };
         self.physical.insert(number, physical);
         let former = self.handles.insert(handle, number)?;
-        let gone = self.physical.get_mut(&former).map(|physical| physical.references = 0);
-        Some(gone.and_then(|()| self.settle(former)))
+        // Its last reference may have gone by another handle: then it was free to be given anew.
+        self.referenced(former)?.references = 0;
+        Some(self.settle(former))
     }
 
     /// Adds a reference when the handle names an allocation that was opened from elsewhere
     /// before. False when it does not.
     pub fn opened_again(&mut self, handle: Handle) -> bool {
-        let known = self.handles.get(&handle).and_then(|number| self.physical.get_mut(number));
+        let number = self.handles.get(&handle).copied();
+        let known = number.and_then(|number| self.referenced(number));
         let known = known.filter(|known| known.piece.account.ledger == Ledger::Imported);
         if let Some(known) = known {
             known.references = known.references.saturating_add(1);
@@ -135,6 +137,10 @@ impl Vmm {
         self.handles.get(&handle).and_then(|number| self.physical.get(number))
     }
 
+    fn referenced(&mut self, number: u64) -> Option<&mut Physical> {
+        self.physical.get_mut(&number).filter(|physical| physical.references > 0)
+    }
+
     /// Adds a reference, found by an address that it is mapped at, else by the handle.
     pub fn retain(&mut self, handle: Handle, mapped_at: Address) {
         let mapped = self.mapping_at(mapped_at).and_then(|mapping| mapping.physical);
@@ -149,8 +155,8 @@ impl Vmm {
     /// if it is.
     pub fn release(&mut self, handle: Handle) -> Option<Option<Piece>> {
         let number = *self.handles.get(&handle)?;
-        let physical = self.physical.get_mut(&number)?;
-        physical.references = physical.references.saturating_sub(1);
+        let physical = self.referenced(number)?;
+        physical.references -= 1;
         if physical.references == 0 {
             self.handles.remove(&handle);
         }
@@ -173,7 +179,10 @@ impl Vmm {
     /// Where a mapping of `handle` is booked: with the device of what it maps.
     #[must_use]
     pub fn mapped_account(&self, handle: Handle, site: SiteIndex) -> Account {
-        let gpu = self.account(handle).map_or(GpuSlot::UNKNOWN, |account| account.gpu);
+        let gpu = match self.account(handle) {
+            Some(account) if account.ledger == Ledger::VmmHost => GpuSlot::NONE,
+            account => account.map_or(GpuSlot::UNKNOWN, |account| account.gpu),
+        };
         Account { ledger: Ledger::VmmMapped, gpu, site }
     }
 

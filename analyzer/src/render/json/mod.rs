@@ -51,7 +51,7 @@ pub fn value(report: &Report) -> Value {
         "handles": { "contexts": {
             "created": report.contexts.created,
             "destroyed": report.contexts.destroyed,
-            "live": report.contexts.created.saturating_sub(report.contexts.destroyed),
+            "live": report.contexts.live,
         } },
         "copies": memory::copies(total),
         "failed_copies": report.failed_copies,
