@@ -158,7 +158,7 @@ fn each_bucket_knows_its_least_greatest_and_last_value() {
 #[test]
 fn buckets_double_when_time_outgrows_them_and_no_extreme_is_lost() {
     let report = of(vec![
-        alloc(15, BLOCK, 100),
+        alloc(14, BLOCK, 100),
         free(16, BLOCK),
         alloc(31, BLOCK, 40),
         pool(32, 0x1000, 10),
@@ -1147,6 +1147,17 @@ fn the_pin_is_the_run_that_would_leave_the_largest_hole() {
     let range = &report["fragmentation"]["vmm"]["worst_ranges"][0];
     assert_eq!(pick(range, &["free_bytes", "largest_free_bytes"]), json!([10 * MIB, 4 * MIB]));
     assert_eq!(range["pin"], json!({"address": "0x1000600000", "bytes": 8 * MIB}));
+}
+
+#[test]
+fn a_run_with_one_hole_beside_it_is_no_pin() {
+    let report = of(vec![
+        at(Kind::AddressReserve, 1, &[RANGE, 64 * MIB]),
+        map(2, RANGE, 20 * MIB, 9),
+        map(3, RANGE + 24 * MIB, 20 * MIB, 9),
+    ]);
+    let range = &report["fragmentation"]["vmm"]["worst_ranges"][0];
+    assert_eq!(pick(range, &["free_bytes", "pin"]), json!([4 * MIB, null]));
 }
 
 #[test]
