@@ -1264,6 +1264,24 @@ fn a_range_that_is_reserved_around_a_mapping_is_looked_at() {
     assert_eq!(vmm["worst"]["free_bytes"], MIB, "the end is looked at");
 }
 
+#[test]
+#[ignore = "what maps an unknown handle is on an unknown device"]
+fn on_a_machine_with_one_gpu_no_mapping_is_on_another() {
+    // Memory of another process, which no hook sees being imported.
+    let report = of(vec![
+        alloc(1, BASE, 1),
+        at(Kind::AddressReserve, 2, &[RANGE, 64 * MIB]),
+        map(3, RANGE, 100, 77),
+        at(Kind::PhysicalRelease, 4, &[77]).failed(),
+    ]);
+    assert_eq!(
+        by_gpu(&report["ledgers"]["vmm_mapped"]["by_gpu"], &["live_bytes"]),
+        json!([[0, 100]])
+    );
+    let gpus = report["by_gpu"].as_array().unwrap().iter();
+    assert_eq!(gpus.map(|row| &row["gpu"]).collect::<Vec<_>>(), [&json!(0)]);
+}
+
 // Copies and stalls
 
 #[test]

@@ -14,6 +14,7 @@ use gmmtrace::live::Window;
 use gmmtrace::units::Ticks;
 use gmmtrace::{render, report};
 use gmmtrace_format::Kind;
+use gmmtrace_format::layout::{CHUNK_SIZE, chunk};
 use logs::{Case, case};
 use naive::{Block, Call, Figures, Gpu, Granules, LEDGERS, Model, Moment, Moved, SCOPES, SUMS};
 use proptest::prelude::*;
@@ -39,11 +40,19 @@ fn numbers(array: &Value) -> Vec<u64> {
     array.as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).collect()
 }
 
-fn report_on(case: &Case) -> Value {
+fn written(case: &Case) -> Vec<u8> {
     let mut log = Writer { gpus: case.gpus, per_chunk: case.per_chunk, ..Writer::default() };
     case.steps.iter().for_each(|step| log.push(step.thread, step.written()));
+    log.bytes()
+}
+
+fn report_on(case: &Case) -> Value {
+    report_of(case, &written(case))
+}
+
+fn report_of(case: &Case, bytes: &[u8]) -> Value {
     let window = Window { since: case.since.map(Ticks), until: case.until.map(Ticks) };
-    let report = report::read(&log.log(), window, |_, _| ());
+    let report = report::read(&support::open(bytes), window, |_, _| ());
     render::text::write(&report, &mut std::io::sink()).unwrap();
     render::json::value(&report)
 }
@@ -667,6 +676,26 @@ proptest! {
     fn every_figure_is_that_of_a_full_replay(case in case()) {
         let report = report_on(&case);
         Expected::of(&case).check(&report)?;
+    }
+
+    /// Whatever an event says, the report is valid and no longer than that of any other log.
+    #[test]
+    fn what_is_made_of_changed_bytes_is_valid(
+        case in case(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
+    ) {
+        let mut bytes = written(&case);
+        let chunks = bytes.chunks_mut(CHUNK_SIZE).skip(1);
+        let mut payload: Vec<&mut u8> =
+            chunks.flat_map(|chunk| chunk[chunk::BASE..][..300].iter_mut()).collect();
+        for (place, value) in changes {
+            let place = place.index(payload.len());
+            *payload[place] = value;
+        }
+        let report = report_of(&case, &bytes);
+        assert_valid(&report);
+        let edges = report["timeline"]["edges_ns"].as_array().unwrap();
+        prop_assert!(edges.len() <= 1_025 && edges.is_sorted_by_key(|edge| edge.as_i64()));
     }
 }
 
