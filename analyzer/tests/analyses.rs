@@ -158,7 +158,7 @@ fn each_bucket_knows_its_least_greatest_and_last_value() {
 #[test]
 fn buckets_double_when_time_outgrows_them_and_no_extreme_is_lost() {
     let report = of(vec![
-        alloc(15, BLOCK, 100),
+        alloc(14, BLOCK, 100),
         free(16, BLOCK),
         alloc(31, BLOCK, 40),
         pool(32, 0x1000, 10),
@@ -250,7 +250,6 @@ fn a_reading_stands_until_the_next() {
 }
 
 #[test]
-#[ignore = "of equal values the last one in a bucket is told, and of a peak the first"]
 fn the_parts_of_the_bucket_of_a_peak_are_those_of_the_peak() {
     // Buckets of 2 from the mark on; 100 is reached at 2,000 and again, otherwise, at 2,001.
     let report = of(vec![
@@ -283,7 +282,7 @@ fn sums_add_ledgers_event_by_event() {
     ]);
     let (gpu, host) = (&report["sums"]["gpu"], &report["sums"]["host"]);
     assert_eq!(pick(gpu, &HEIGHT), json!([90, 100, 1]));
-    assert_eq!(gpu["adds"], json!(["device", "async_pool", "vmm_physical"]));
+    assert_eq!(gpu["adds"], json!(["device", "async_pool", "vmm_physical", "array"]));
     assert_eq!(by_gpu(&gpu["by_gpu"], &HEIGHT), json!([[0, 90, 100, 1]]));
     assert_eq!(pick(host, &HEIGHT), json!([25, 35, 7]));
     assert_eq!(host["adds"], json!(["pinned", "registered", "vmm_host"]));
@@ -626,7 +625,6 @@ fn nothing_is_looked_at_before_the_window_begins() {
 }
 
 #[test]
-#[ignore = "contexts are counted from the log's beginning on"]
 fn contexts_are_counted_from_the_window_on() {
     let log = Writer::of(vec![
         at(Kind::ContextCreate, 1, &[0xc0, 0]),
@@ -638,7 +636,6 @@ fn contexts_are_counted_from_the_window_on() {
 }
 
 #[test]
-#[ignore = "names of ranges from before the window are told, and fill the first 1,000"]
 fn ranges_that_ended_before_the_window_are_not_told() {
     let range = |stamp: u64, name: String| {
         [
@@ -654,7 +651,6 @@ fn ranges_that_ended_before_the_window_are_not_told() {
 }
 
 #[test]
-#[ignore = "what holds when the window begins is seen by the look after its first event"]
 fn the_worst_ranges_begin_with_those_at_the_beginning_of_the_window() {
     let log = Writer::of(vec![
         at(Kind::PhysicalCreate, 1, &[1, 30, 1, 0]),
@@ -666,7 +662,6 @@ fn the_worst_ranges_begin_with_those_at_the_beginning_of_the_window() {
 }
 
 #[test]
-#[ignore = "what is behind the window is not read, so its damage is not seen"]
 fn a_window_does_not_make_a_damaged_log_whole() {
     let mut bytes = Writer { per_chunk: 1, ..seven() }.bytes();
     // The last event's kind, which no version has.
@@ -676,7 +671,6 @@ fn a_window_does_not_make_a_damaged_log_whole() {
 }
 
 #[test]
-#[ignore = "the length of a log that has no exit is that of the chunks that were opened"]
 fn a_window_does_not_change_how_long_the_process_ran() {
     let mut log = Writer { per_chunk: 1, exited: false, ..seven() };
     log.gpus = 1;
@@ -835,7 +829,6 @@ fn the_device_is_that_of_the_last_word_about_it_else_not_known() {
 }
 
 #[test]
-#[ignore = "a thread's device is worked out when it allocates, and then stays"]
 fn an_allocation_does_not_change_the_device_of_later_ones() {
     // A context on device 1, then none: whether something was allocated between must not matter.
     let devices = |between: Option<Written>| {
@@ -1026,7 +1019,6 @@ fn pins_are_those_of_the_last_look_at_which_the_waste_was_5_percent_greater() {
 }
 
 #[test]
-#[ignore = "a block that two devices seem to share counts for one of them"]
 fn a_block_counts_for_each_device_that_has_an_allocation_in_it() {
     // The thread that is on no known device is most likely on 0 too.
     let mut log = Writer { gpus: 2, ..Writer::default() };
@@ -1044,22 +1036,17 @@ fn a_block_counts_for_each_device_that_has_an_allocation_in_it() {
 }
 
 #[test]
-#[ignore = "blocks inside of two allocations count twice"]
-fn a_block_that_two_allocations_lie_in_counts_once() {
-    // The free of the first was not seen.
-    let report = of(vec![alloc(1, BASE, 3 * BLOCK), alloc(2, BASE + BLOCK, BLOCK)]);
-    assert_eq!(report["fragmentation"]["device"]["touched_bytes"], 3 * BLOCK);
+fn a_block_that_a_later_one_takes_a_part_of_is_stale() {
+    let stale = |events| of(events)["stale"].clone();
+    let inside = vec![alloc(1, BASE, 3 * BLOCK), alloc(2, BASE + BLOCK, BLOCK)];
+    assert_eq!(stale(inside), json!({"count": 1, "bytes": 3 * BLOCK}));
+    let around = vec![alloc(1, BASE + BLOCK, BLOCK), alloc(2, BASE, 3 * BLOCK)];
+    assert_eq!(stale(around), json!({"count": 1, "bytes": BLOCK}));
+    let beside = vec![alloc(1, BASE, BLOCK), alloc(2, BASE + BLOCK, BLOCK)];
+    assert_eq!(stale(beside), json!({"count": 0, "bytes": 0}));
 }
 
 #[test]
-#[ignore = "an allocation inside a live block is no overlap"]
-fn an_allocation_inside_a_live_block_overlaps_it() {
-    let report = of(vec![alloc(1, BASE, 3 * BLOCK), alloc(2, BASE + BLOCK, BLOCK)]);
-    assert_eq!(report["overlaps"], 1);
-}
-
-#[test]
-#[ignore = "the blocks of a context go one by one, and each step counts as a moment"]
 fn the_end_of_a_context_is_one_moment() {
     let report = of(vec![
         at(Kind::ContextCreate, 1, &[0xc0, 0]),
@@ -1073,7 +1060,6 @@ fn the_end_of_a_context_is_one_moment() {
 }
 
 #[test]
-#[ignore = "what an allocation overlaps goes first, and the step counts as a moment"]
 fn an_overlap_is_one_moment() {
     let report = of(vec![alloc(1, BASE, MIB), alloc(2, BASE + MIB, 100), alloc(3, BASE, MIB)]);
     let worst = &report["fragmentation"]["device"]["worst"];
@@ -1147,6 +1133,17 @@ fn the_pin_is_the_run_that_would_leave_the_largest_hole() {
     let range = &report["fragmentation"]["vmm"]["worst_ranges"][0];
     assert_eq!(pick(range, &["free_bytes", "largest_free_bytes"]), json!([10 * MIB, 4 * MIB]));
     assert_eq!(range["pin"], json!({"address": "0x1000600000", "bytes": 8 * MIB}));
+}
+
+#[test]
+fn a_run_with_one_hole_beside_it_is_no_pin() {
+    let report = of(vec![
+        at(Kind::AddressReserve, 1, &[RANGE, 64 * MIB]),
+        map(2, RANGE, 20 * MIB, 9),
+        map(3, RANGE + 24 * MIB, 20 * MIB, 9),
+    ]);
+    let range = &report["fragmentation"]["vmm"]["worst_ranges"][0];
+    assert_eq!(pick(range, &["free_bytes", "pin"]), json!([4 * MIB, null]));
 }
 
 #[test]
@@ -1229,7 +1226,6 @@ fn a_handle_is_free_again_when_the_last_reference_to_its_memory_went_by_another_
 }
 
 #[test]
-#[ignore = "mappings of host memory stand on an unknown device"]
 fn a_mapping_of_host_memory_is_on_no_device() {
     let report = of(vec![
         at(Kind::PhysicalCreate, 1, &[2, 100, 2, 0]),
@@ -1250,6 +1246,23 @@ fn a_range_that_is_reserved_around_a_mapping_is_looked_at() {
     let vmm = &report["fragmentation"]["vmm"];
     assert_eq!(vmm["free_bytes"], MIB);
     assert_eq!(vmm["worst"]["free_bytes"], MIB, "the end is looked at");
+}
+
+#[test]
+fn on_a_machine_with_one_gpu_no_mapping_is_on_another() {
+    // Memory of another process, which no hook sees being imported.
+    let report = of(vec![
+        alloc(1, BASE, 1),
+        at(Kind::AddressReserve, 2, &[RANGE, 64 * MIB]),
+        map(3, RANGE, 100, 77),
+        at(Kind::PhysicalRelease, 4, &[77]).failed(),
+    ]);
+    assert_eq!(
+        by_gpu(&report["ledgers"]["vmm_mapped"]["by_gpu"], &["live_bytes"]),
+        json!([[0, 100]])
+    );
+    let gpus = report["by_gpu"].as_array().unwrap().iter();
+    assert_eq!(gpus.map(|row| &row["gpu"]).collect::<Vec<_>>(), [&json!(0)]);
 }
 
 // Copies and stalls
@@ -1395,7 +1408,6 @@ fn each_call_is_for_one_thing() {
 }
 
 #[test]
-#[ignore = "a release does not tell the size of what went"]
 fn a_release_tells_the_size_of_what_it_freed() {
     let report = of(vec![create(1, 1, 77), at(Kind::PhysicalRelease, 4, &[1])]);
     assert_eq!(report["stalls"]["free"]["longest"][0]["bytes"], 77);

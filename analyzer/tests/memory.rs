@@ -86,7 +86,6 @@ fn as_many_devices_as_can_be_numbered_take_less_than_a_megabyte_each() {
 }
 
 #[test]
-#[ignore = "every device has a row for every site: 64 bytes, for each ledger that it is used in"]
 fn many_devices_and_many_sites_take_what_is_live_and_not_their_product() {
     let _alone = alone();
     const SITES: u32 = 20_000;

@@ -61,8 +61,10 @@ fn run_tells_why_a_static_program_cannot_be_seen() {
 #[test]
 fn run_refuses_what_is_not_there() {
     let said = run_in(&Folder::new(), &["--".as_ref(), "/nowhere/program".as_ref()]);
-    assert_eq!((said.code(), said.stdout.as_str()), (2, ""));
+    assert_eq!((said.code(), said.stdout.as_str()), (127, ""));
     assert!(said.stderr.starts_with("gmmtrace: /nowhere/program: "), "{}", said.stderr);
+    let said = run_in(&Folder::new(), &["--".as_ref(), "/etc/passwd".as_ref()]);
+    assert_eq!((said.code(), said.stdout.as_str()), (126, ""));
 }
 
 #[test]

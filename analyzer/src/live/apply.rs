@@ -180,6 +180,7 @@ impl LiveSet {
             _ => PoolIndex::default(),
         };
         let block = Block { bytes, at: call.at, owner, account, pool };
+        self.looks.changes += u64::from(ledger == Ledger::VmmAddress);
         if let Some(old) = space(&mut self.spaces, ledger).insert(address, block) {
             self.odd.overlaps.note(call.example(ledger, address.0));
             self.gone(address, &old, Why::Implicit, call);
@@ -230,6 +231,7 @@ impl LiveSet {
             self.stall(Purpose::Free, call, record, None);
             return self.free_failed(ledger, call, address);
         }
+        self.looks.changes += u64::from(ledger == Ledger::VmmAddress);
         let block = space(&mut self.spaces, ledger).remove(address);
         self.stall(Purpose::Free, call, record, block.map(|block| block.bytes));
         match block {
@@ -307,7 +309,7 @@ impl LiveSet {
             self.changed(Purpose::Free, call, record, None);
             let account = self.vmm.account(handle);
             let (ledger, gpu) = account
-                .map_or((Ledger::VmmPhysical, GpuSlot::UNKNOWN), |known| (known.ledger, known.gpu));
+                .map_or((Ledger::VmmPhysical, self.only_gpu), |known| (known.ledger, known.gpu));
             return self.views.fail(ledger, gpu);
         }
         let released = self.vmm.release(handle);
@@ -323,6 +325,8 @@ impl LiveSet {
         let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
         let handle = record.handle::<3>();
         let account = self.vmm.mapped_account(handle, call.site);
+        let unknown = account.gpu == GpuSlot::UNKNOWN;
+        let account = Account { gpu: if unknown { self.only_gpu } else { account.gpu }, ..account };
         self.changed(Purpose::Alloc, call, record, Some(bytes));
         if call.failed {
             return self.views.fail(Ledger::VmmMapped, account.gpu);
@@ -344,7 +348,7 @@ impl LiveSet {
         let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
         self.changed(Purpose::Free, call, record, Some(bytes));
         if call.failed {
-            let gpu = self.vmm.device_at(address).unwrap_or_default();
+            let gpu = self.vmm.device_at(address).unwrap_or(self.only_gpu);
             self.vmm.unmap_failed(address, bytes);
             return self.views.fail(Ledger::VmmMapped, gpu);
         }

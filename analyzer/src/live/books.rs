@@ -69,6 +69,8 @@ pub struct Books {
     sums: [SumBook; SUMS],
     /// Bytes live now of each ledger.
     live: [u64; LEDGERS],
+    /// The ledgers that the event which is being applied has changed, a bit each.
+    changed: u32,
 }
 
 /// Where a block is booked.
@@ -80,15 +82,6 @@ pub struct Account {
     pub gpu: GpuSlot,
     /// Under which site.
     pub site: SiteIndex,
-}
-
-impl Account {
-    /// Whether it is on a device, known or not. A mapping is where the memory is that it maps.
-    #[must_use]
-    #[inline]
-    pub fn is_on_device(&self) -> bool {
-        self.ledger.on_device() && self.gpu != GpuSlot::NONE
-    }
 }
 
 impl Books {
@@ -128,7 +121,6 @@ impl Books {
             book.epoch += 1;
         }
         self.live[ledger as usize] = book.tally.live_bytes;
-        book.series.set(now, book.tally.live_bytes);
         if let Some(sum) = ledger.sum() {
             let book = &mut self.sums[sum as usize];
             book.live_bytes = book.live_bytes.saturating_add(block.bytes.0);
@@ -136,11 +128,6 @@ impl Books {
                 book.peak_bytes = book.live_bytes;
                 book.peak_at = at;
                 book.epoch += 1;
-            }
-            let before = book.series.levels().last().map_or(0, |level| level.max);
-            book.series.set(now, book.live_bytes);
-            if let Some(last) = book.parts.last_mut().filter(|_| book.live_bytes > before) {
-                *last = self.live;
             }
         }
     }
@@ -154,17 +141,42 @@ impl Books {
         book.holdings.take(block, epochs);
         book.tally.take(block.bytes, why);
         self.live[ledger as usize] = book.tally.live_bytes;
-        book.series.set(now, book.tally.live_bytes);
         if let Some(sum) = ledger.sum() {
             let book = &mut self.sums[sum as usize];
             book.live_bytes = book.live_bytes.saturating_sub(block.bytes.0);
+        }
+    }
+
+    /// Everything that one event does is done: what is live now is shown over time.
+    #[inline]
+    pub fn settle(&mut self, now: usize) {
+        if self.changed == 0 {
+            return;
+        }
+        let (mut changed, mut sums) = (std::mem::take(&mut self.changed), 0_u8);
+        while changed != 0 {
+            let index = changed.trailing_zeros() as usize;
+            changed &= changed - 1;
+            let Some(&ledger) = Ledger::ALL.get(index) else { continue };
+            self.books[index].series.set(now, self.live[index]);
+            sums |= ledger.sum().map_or(0, |sum| 1 << sum as u8);
+        }
+        for (index, book) in self.sums.iter_mut().enumerate() {
+            if sums & 1 << index == 0 {
+                continue;
+            }
+            let before = book.series.levels().last().map_or(0, |level| level.max);
             book.series.set(now, book.live_bytes);
+            if let Some(last) = book.parts.last_mut().filter(|_| book.live_bytes > before) {
+                *last = self.live;
+            }
         }
     }
 
     /// Before anything changes: what a sum is made of now is what a new bucket begins with.
     #[inline]
     fn reach(&mut self, ledger: Ledger, now: usize) {
+        self.changed |= 1 << ledger as u32;
         if let Some(sum) = ledger.sum().filter(|&sum| self.sums[sum as usize].parts.len() <= now) {
             let book = &mut self.sums[sum as usize];
             book.series.extend(now);
@@ -195,6 +207,7 @@ impl Books {
         for &ledger in Ledger::ALL {
             if ledger.on_device() {
                 books.books[ledger as usize] = self.books[ledger as usize].of_one_device();
+                books.changed |= self.changed & 1 << ledger as u32;
             } else {
                 books.live[ledger as usize] = 0;
             }

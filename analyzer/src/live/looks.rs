@@ -82,7 +82,7 @@ impl Looks {
     /// Looks at the ranges, unless too little has changed for how much there is to see.
     pub fn at_ranges(&mut self, reserved: &Space, vmm: &Vmm, at: Ticks) {
         const FEW: u64 = 4_096;
-        let size = vmm.mapping_count() as u64;
+        let size = vmm.mapping_count() as u64 + reserved.len() as u64;
         if self.changes == 0 || (size > FEW && self.changes.saturating_mul(16) < size) {
             return;
         }

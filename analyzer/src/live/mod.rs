@@ -224,6 +224,12 @@ impl LiveSet {
         self.bucket
     }
 
+    /// Live blocks of which a later one takes a part: their free was not seen.
+    #[must_use]
+    pub fn stale(&self) -> Share {
+        self.spaces.device.stale()
+    }
+
     /// The holes in reserved ranges now.
     #[must_use]
     pub fn gaps(&self) -> Gaps {

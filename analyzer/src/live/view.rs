@@ -52,24 +52,32 @@ impl Views {
         if self.only == Some(gpu) {
             return None;
         }
+        if gpu == GpuSlot::NONE {
+            self.split();
+            return None;
+        }
         self.apart(gpu)
     }
 
     #[inline(never)]
     fn apart(&mut self, gpu: GpuSlot) -> Option<&mut View> {
-        match self.only {
-            None if self.gpus.is_empty() => {
-                self.only = Some(gpu);
-                return None;
-            }
-            None => {}
-            Some(only) => {
-                let view = self.all.of_devices();
-                *self.slot(only)? = view;
-                self.only = None;
-            }
+        if self.only.is_none() && self.gpus.is_empty() {
+            self.only = Some(gpu);
+            return None;
         }
+        self.split();
         self.slot(gpu)
+    }
+
+    /// From here on all of them together are not the only one.
+    fn split(&mut self) {
+        let only = self.only.take();
+        let view = only.map(|_| self.all.of_devices());
+        if let Some(slot) = self.slot(only.unwrap_or_default())
+            && let Some(view) = view
+        {
+            *slot = view;
+        }
     }
 
     fn slot(&mut self, gpu: GpuSlot) -> Option<&mut View> {
@@ -87,7 +95,7 @@ impl Views {
     /// Books a new block. `now` is the bucket of the time axis.
     #[inline]
     pub fn add(&mut self, account: Account, block: Traits, at: Ticks, now: usize) {
-        if account.is_on_device()
+        if account.ledger.on_device()
             && let Some(view) = self.gpu(account.gpu)
         {
             view.books.add(account.ledger, block, at, now);
@@ -98,7 +106,7 @@ impl Views {
     /// Books that a block is gone.
     #[inline]
     pub fn take(&mut self, account: Account, block: Traits, why: Why, now: usize) {
-        if account.is_on_device()
+        if account.ledger.on_device()
             && let Some(view) = self.gpu(account.gpu)
         {
             view.books.take(account.ledger, block, why, now);
@@ -137,8 +145,8 @@ impl Views {
     /// Everything that one event does is done.
     #[inline]
     pub fn settle(&mut self, at: Ticks, now: usize) {
-        self.all.kept.settle(at, now);
-        for view in &mut self.gpus {
+        for view in self.each() {
+            view.books.settle(now);
             view.kept.settle(at, now);
         }
     }

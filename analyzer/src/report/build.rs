@@ -53,6 +53,7 @@ impl Builder<'_> {
             null_calls: live.odd.null_calls,
             unknown_frees: self.oddities(&live.odd.unknown_frees),
             overlaps: self.oddities(&live.odd.overlaps),
+            stale: live.stale(),
             pools: pools::pools(self),
             residency: pools::residency(self),
             sampled: self.sampled(),

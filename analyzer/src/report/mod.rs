@@ -26,7 +26,7 @@ use gmmtrace_format::definition::Layer;
 
 use crate::analysis::held::SiteName;
 use crate::input::{GpuFacts, Process, WriterState};
-use crate::live::{Counts, Ledger};
+use crate::live::{Counts, Ledger, Share};
 use crate::units::{Bytes, Gpu, Nanos};
 
 /// Everything that is said about one log.
@@ -56,6 +56,8 @@ pub struct Report {
     pub unknown_frees: OddReport,
     /// Allocations where something was live.
     pub overlaps: OddReport,
+    /// Live blocks of which a later one takes a part: their free was not seen.
+    pub stale: Share,
     /// Pools of stream-ordered memory.
     pub pools: PoolsReport,
     /// Where managed memory was asked to be.

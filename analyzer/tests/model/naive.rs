@@ -34,9 +34,8 @@ pub const SUMS: [(&str, [usize; 3]); 2] =
     [("gpu", [DEVICE, ASYNC_POOL, VMM_PHYSICAL]), ("host", [PINNED, REGISTERED, VMM_HOST])];
 pub const GRANULE: u64 = 2 << 20;
 
-/// Whether several blocks that go with one event go one by one, each step a moment of its own.
-/// The page says nothing of steps; see the ignored tests of `analyses.rs`.
-const STEPS_ARE_MOMENTS: bool = true;
+/// The device of a mapping of host memory: none.
+const NO_DEVICE: Gpu = Some(u32::MAX);
 
 /// A device, when it is known.
 pub type Gpu = Option<u32>;
@@ -192,10 +191,11 @@ struct Thread {
 pub struct Model {
     pub counted: Counted,
     pub live: Vec<Block>,
-    /// Whether a 2 MiB block was ever in use on two devices.
-    pub shared: bool,
     /// Contexts made, and ended.
     pub contexts: (u64, u64),
+    pub live_contexts: u64,
+    /// The same when counting began.
+    pub contexts_before: (u64, u64),
     only: Gpu,
     /// Physical allocations: the handle that names one, and references.
     physical: Vec<(Option<u64>, u64)>,
@@ -236,6 +236,7 @@ impl Model {
             (known.used, known.process) = (standing(&known.used), standing(&known.process));
         }
         self.counted = Counted { zero: since, readings, ..Counted::default() };
+        self.contexts_before = self.contexts;
         self.stamp = since;
         self.settle();
     }
@@ -280,16 +281,6 @@ impl Model {
                 figures.worst = Some((stamp, granules));
             }
         }
-        let granules = |gpu: Gpu| {
-            let mine = self.live.iter().filter(|block| block.ledger == DEVICE && block.gpu == gpu);
-            used_by_granule(&mine.collect::<Vec<_>>()).into_keys()
-        };
-        let mut all: Vec<u64> =
-            [None, Some(0), Some(1), Some(2)].into_iter().flat_map(granules).collect();
-        let count = all.len();
-        all.sort_unstable();
-        all.dedup();
-        self.shared |= all.len() < count;
     }
 
     fn tally(&mut self, ledger: usize, gpu: Gpu, change: impl Fn(&mut Tally)) {
@@ -327,9 +318,6 @@ impl Model {
             *count += 1;
             *bytes += block.bytes;
         });
-        if STEPS_ARE_MOMENTS {
-            self.settle();
-        }
         // Physical memory goes with the last that holds it.
         if let Some(number) = block.maps {
             self.let_go(number, asked);
@@ -485,12 +473,14 @@ impl Model {
     }
 
     fn release(&mut self, step: &Step) {
-        // The size of what it may have freed is not told: see the ignored test.
-        self.call(1, step, None);
         let known = self.physical(step.operands[0]);
+        let mapped = |number| self.live.iter().any(|block| block.maps == Some(number));
+        let freed = known.filter(|&(number, _)| self.physical[number].1 == 1 && !mapped(number));
+        let size = freed.filter(|_| !step.failed).map(|(_, block)| block.bytes);
+        self.call(1, step, size);
         if step.failed {
             let (ledger, gpu) =
-                known.map_or((VMM_PHYSICAL, None), |(_, block)| (block.ledger, block.gpu));
+                known.map_or((VMM_PHYSICAL, self.only), |(_, block)| (block.ledger, block.gpu));
             return self.fail(ledger, gpu);
         }
         match known {
@@ -505,10 +495,13 @@ impl Model {
     fn map(&mut self, step: &Step) {
         let [address, bytes, _, handle, _] = step.operands;
         self.call(0, step, Some(bytes));
-        // A mapping is where its memory is; of host memory and of what is not known on no known
-        // device, see the ignored test.
+        // A mapping is where its memory is.
         let known = self.physical(handle);
-        let gpu = known.and_then(|(_, block)| block.gpu);
+        let gpu = match known {
+            Some((_, block)) if block.ledger == VMM_HOST => NO_DEVICE,
+            Some((_, block)) => block.gpu,
+            None => self.only,
+        };
         if step.failed {
             return self.fail(VMM_MAPPED, gpu);
         }
@@ -525,7 +518,7 @@ impl Model {
         let [address, bytes, ..] = step.operands;
         self.call(1, step, Some(bytes));
         if step.failed {
-            let gpu = self.at(address, VMM_MAPPED).and_then(|block| block.gpu);
+            let gpu = self.at(address, VMM_MAPPED).map_or(self.only, |block| block.gpu);
             return self.fail(VMM_MAPPED, gpu);
         }
         let mut within: Vec<u64> = self
@@ -550,11 +543,11 @@ impl Model {
         let [first, second, ..] = step.operands;
         match step.kind {
             Kind::ContextCreate => {
-                self.contexts.0 += 1;
+                self.made();
                 self.devices.insert(first, (second as u32, false));
             }
             Kind::ContextDestroy => {
-                self.contexts.1 += 1;
+                self.unmade();
                 self.devices.remove(&first);
                 self.end(Owner::Context(first));
             }
@@ -564,8 +557,10 @@ impl Model {
             }
             Kind::PrimaryRetain => {
                 let references = self.references.entry(second as u32).or_default();
-                self.contexts.0 += u64::from(*references == 0);
                 *references += 1;
+                if *references == 1 {
+                    self.made();
+                }
                 self.devices.insert(first, (second as u32, true));
             }
             Kind::PrimaryRelease => {
@@ -581,9 +576,21 @@ impl Model {
         }
     }
 
+    fn made(&mut self) {
+        self.contexts.0 += 1;
+        self.live_contexts += 1;
+    }
+
+    fn unmade(&mut self) {
+        self.contexts.1 += 1;
+        self.live_contexts = self.live_contexts.saturating_sub(1);
+    }
+
     fn end_primary(&mut self, device: u32) {
         let references = self.references.insert(device, 0);
-        self.contexts.1 += u64::from(references.unwrap_or(0) > 0);
+        if references.unwrap_or(0) > 0 {
+            self.unmade();
+        }
         self.end(Owner::Primary(device));
     }
 
@@ -667,7 +674,11 @@ impl Model {
                 (true, true) => copy::DEVICE_TO_DEVICE,
                 (false, false) => copy::HOST_TO_HOST,
             },
-            copy::PEER if source.flatten().is_some() && source == target => copy::DEVICE_TO_DEVICE,
+            copy::PEER
+                if source.flatten().is_some() && source != Some(NO_DEVICE) && source == target =>
+            {
+                copy::DEVICE_TO_DEVICE
+            }
             other => other,
         };
         let (takes, gives) = match direction {
@@ -684,8 +695,9 @@ impl Model {
         };
         let thread = self.place(step).0;
         let mut gpus = Vec::new();
-        gpus.extend(takes.then(|| target.flatten().or(thread)));
-        gpus.extend(gives.then(|| source.flatten().or(thread)));
+        let known = |gpu: Option<Gpu>| gpu.filter(|&gpu| gpu != NO_DEVICE).flatten();
+        gpus.extend(takes.then(|| known(target).or(thread)));
+        gpus.extend(gives.then(|| known(source).or(thread)));
         if self.only.is_some() && (takes || gives) {
             gpus = vec![self.only];
         }
@@ -700,7 +712,11 @@ impl Model {
             self.counted.failed_sets += 1;
             return;
         }
-        let known = self.on_device(address).flatten().or(self.place(step).0);
+        let known = self
+            .on_device(address)
+            .filter(|&gpu| gpu != NO_DEVICE)
+            .flatten()
+            .or(self.place(step).0);
         let gpu = if self.only.is_some() { self.only } else { known };
         self.moved(&[gpu], step, bytes, |figures| &mut figures.sets);
     }

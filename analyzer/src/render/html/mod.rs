@@ -35,7 +35,7 @@ pub const SCRIPT: &str = include_str!("page.js");
 
 /// What a browser may do for the page. A test holds the hashes against the files.
 pub const POLICY: &str = "default-src 'none'; \
-    style-src 'sha256-nIhXvt/fsE5NTqasB+xRluBmejqZCygvcH3tpTNLoRE='; \
+    style-src 'sha256-y/rhkv8UUHyY0nE+D48ZsYvxFk1vKjp2aC4Rx6L9Itg='; \
     script-src 'sha256-OoS0uCYEyuSzf57EKtR4GprQEr97Lg97BL0IAVyqtHk='; \
     base-uri 'none'; form-action 'none'";
 
