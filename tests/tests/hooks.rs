@@ -2,7 +2,7 @@
 //!
 //! After a change of the table: `GMMTRACE_BLESS=1 cargo test -p gmmtrace-tests --test hooks`.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -95,10 +95,10 @@ impl LiveSet {
             Kind::Import => self.import(call, record),
             Kind::ImportClose => self.import_closed(call, record),
             Kind::PhysicalImport => self.import_physical(call, record),
-            Kind::PoolCreate | Kind::PoolDestroy | Kind::PoolTrim | Kind::PoolAttribute => {
-                if !call.failed {
-                    self.pool(kind, call, record);
-                }
+            Kind::PoolCreate | Kind::PoolDestroy | Kind::PoolTrim | Kind::PoolAttribute
+                if !call.failed =>
+            {
+                self.pool(kind, call, record);
             }
             Kind::Prefetch => self.prefetch(call, record),
             Kind::Advise => self.advise(call, record),
