@@ -7,7 +7,9 @@
 //!   first mapping of it: the size is known from here on
 //! ```
 //!
-//! What another process made is in no sum: it is in a sum of that process already.
+//! What another process made is in no sum: it is in a sum of that process already
+//! (`docs/decisions/0009`). Below stands what events say of pools and of the places that managed
+//! memory is asked to be in; neither changes a ledger.
 
 use gmmtrace_format::Kind;
 use gmmtrace_format::kind::source;
