@@ -1,6 +1,6 @@
 /*
- * Arrays, external memory and residency by the runtime, built for CUDA 13 and, as
- * `runtime_arrays_12`, for CUDA 12, whose prefetch and advice have other arguments.
+ * Arrays, memory made elsewhere, batches and residency by the runtime, built for CUDA 13 and, as
+ * `runtime_arrays_12`, for CUDA 12, where batches, prefetch and advice have other arguments.
  *
  * Expected: as printed; each driver event is under the runtime call that made it.
  */
@@ -37,6 +37,54 @@ static void external(void) {
   did_free(IMPORTED, 5000);
 }
 
+static void shared(void) {
+  CUipcMemHandle handle;
+  void *own, *opened;
+  MUST(cudaMalloc(&own, 4000));
+  did_alloc(DEVICE, 4000);
+  MUST(cudaIpcGetMemHandle(&handle, own));
+  ((int32_t *)&handle)[4] ^= 1; /* as if another process had made it */
+  MUST(cudaIpcOpenMemHandle(&opened, handle, 1));
+  did_alloc(IMPORTED, 4000);
+  MUST(cudaIpcCloseMemHandle(opened));
+  did_free(IMPORTED, 4000);
+  FAILED_ALLOC(IMPORTED, cudaIpcOpenMemHandle(&opened, handle, 99));
+}
+
+/* Not in the header, because its arguments differ: the ninth is the stream in CUDA 12 only. */
+#if CUDART_MAJOR >= 13
+cudaError_t cudaMemcpyBatchAsync(void **, const void **, size_t *, size_t, CUmemcpyAttributes *,
+                                 size_t *, size_t, cudaStream_t);
+#else
+cudaError_t cudaMemcpyBatchAsync(void **, const void **, size_t *, size_t, CUmemcpyAttributes *,
+                                 size_t *, size_t, size_t *, cudaStream_t);
+#endif
+
+static void batch(void) {
+  void *device, *other;
+  static char host[1000];
+  MUST(cudaMalloc(&device, 1000));
+  did_alloc(DEVICE, 1000);
+  MUST(cudaMalloc(&other, 1000));
+  did_alloc(DEVICE, 1000);
+  void *to[] = {device, other, host};
+  const void *from[] = {host, device, other};
+  size_t sizes[] = {100, 200, 300}, first = 0;
+  CUmemcpyAttributes attributes = {.srcAccessOrder = 1};
+#if CUDART_MAJOR >= 13
+  MUST(cudaMemcpyBatchAsync(to, from, sizes, 3, &attributes, &first, 1, NULL));
+  failed(cudaMemcpyBatchAsync(to, from, NULL, 3, &attributes, &first, 1, NULL), "no sizes");
+#else
+  size_t index = 77;
+  MUST(cudaMemcpyBatchAsync(to, from, sizes, 3, &attributes, &first, 1, &index, NULL));
+  failed(cudaMemcpyBatchAsync(to, from, NULL, 3, &attributes, &first, 1, &index, NULL), "none");
+  if (index != 77) exit(8);
+#endif
+  did_copy(HOST_TO_DEVICE, ASYNC, 100);
+  did_copy(DEVICE_TO_DEVICE, ASYNC, 200);
+  did_copy(DEVICE_TO_HOST, ASYNC, 300);
+}
+
 static void residency(void) {
   void *managed;
   MUST(cudaMallocManaged(&managed, 10000, 1));
@@ -54,6 +102,8 @@ static void residency(void) {
 int main(void) {
   arrays();
   external();
+  shared();
+  batch();
   residency();
   print_tally("", true);
   return 0;

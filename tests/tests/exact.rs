@@ -226,11 +226,15 @@ fn arrays_and_imports_stand_under_the_runtime_call_that_made_them() {
             ("cudaDestroyExternalMemory", 1),
             ("cudaMemPrefetchAsync", 1),
             ("cudaMemAdvise", 1),
+            ("cudaIpcOpenMemHandle", 2),
+            ("cudaIpcCloseMemHandle", 1),
+            ("cudaMemcpyBatchAsync", 2),
         ] {
             let rows = report["calls"].as_array().unwrap();
             let found = rows.iter().find(|row| row["api"] == call);
             assert_eq!(found.map(|row| &row["calls"]), Some(&json!(calls)), "{name} {call}");
         }
+        assert_eq!(report["failed_copies"], 1, "{name}: a failed batch is one call");
         let rows = &report["managed"]["prefetches"];
         assert_eq!(row(rows, None, "gpu 0", "bytes"), 700, "{name}");
         let rows = &report["managed"]["advice"];

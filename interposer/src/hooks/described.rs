@@ -297,6 +297,9 @@ impl Targets {
     /// # Safety
     /// The arrays are those of a successful call.
     pub unsafe fn of(&mut self, member: usize) -> Location {
+        if self.count == 0 {
+            return Location(0);
+        }
         while self.at + 1 < self.count
             // SAFETY: below the count that the call was given.
             && unsafe { element(self.first_members, self.at + 1) } <= member as u64
