@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use gmmtrace_format::kind::{copy, object, source};
+use gmmtrace_format::kind::{copy, object, pool, source};
 use gmmtrace_format::{Flags, Kind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -488,4 +488,44 @@ fn an_imported_handle_has_a_size_from_its_first_mapping_on() {
     assert_eq!(figures(&report, "vmm_physical", LIFE), [0, 0, 0, 0]);
     assert_eq!(report["unknown_frees"], 0);
     assert_eq!(report["fragmentation"]["vmm"]["stuck"]["unreferenced_bytes"], 0);
+}
+
+#[test]
+fn pools_tell_what_the_driver_said_and_what_was_in_use_then() {
+    let device = |id: u64| 1 << 32 | id;
+    let report = Writer::of(vec![
+        event(Kind::ContextCreate, 1, &[0xc0, 0]),
+        event(Kind::ContextCurrent, 8, &[0xc0]).site(0),
+        event(Kind::PoolAlloc, 20, &[0x1000, 100, 0, 0]),
+        event(Kind::PoolAttribute, 30, &[0xd0, pool::DEFAULT_OF, device(0), 0]),
+        event(Kind::PoolCreate, 40, &[0xd1, 1, 0]),
+        event(Kind::PoolAttribute, 50, &[0xd1, pool::RELEASE_THRESHOLD, u64::MAX, 1]),
+        event(Kind::PoolAlloc, 60, &[0x2000, 300, 0, 0xd1]),
+        event(Kind::PoolAttribute, 70, &[0xd0, pool::RESERVED, 1000, 0]),
+        event(Kind::PoolAttribute, 80, &[0xd1, pool::RESERVED, 5000, 0]),
+        event(Kind::PoolAttribute, 90, &[0xd1, pool::RESERVED, 9000, 0]).failed(),
+        event(Kind::PoolTrim, 100, &[0xd0, 0]),
+        event(Kind::PoolDestroy, 110, &[0xd1]),
+        event(Kind::PoolFree, 120, &[0x1000, 0]),
+        event(Kind::Prefetch, 130, &[0x5000, 10, 1, 0, 0]),
+        event(Kind::Prefetch, 140, &[0x5000, 20, 3, 1, 0]),
+        event(Kind::Advise, 150, &[0x5000, 30, 1, 2, 0]),
+    ])
+    .json();
+    assert_valid(&report);
+    let pools = &report["pools"];
+    assert_eq!(pools["reserved_bytes"], 1000, "the destroyed one has gone");
+    assert_eq!(pools["reserved_peak_bytes"], 6000);
+    let keys = ["label", "handle", "gpu", "allocs", "live_bytes", "unused_bytes", "trims"];
+    let row = |row: &Value| keys.map(|key| row[key].clone());
+    let [first, second] = [&pools["pools"][0], &pools["pools"][1]].map(row);
+    assert_eq!(json!(first), json!(["default", "0xd0", 0, 1, 0, 900, 1]));
+    assert_eq!(json!(second), json!(["pool 2", "0xd1", 0, 1, 300, 4700, 0]));
+    let waste = &report["fragmentation"]["pool"];
+    assert_eq!((&waste["waste_bytes"], &waste["told"]), (&json!(900), &json!(1)));
+    assert_eq!(report["by_gpu"][0]["fragmentation"]["pool"], *waste);
+    let managed = &report["managed"];
+    assert_eq!(managed["prefetches"][0], json!({"label": "gpu 0", "count": 1, "bytes": 10}));
+    assert_eq!(managed["prefetches"][1]["label"], "host numa node 1");
+    assert_eq!(managed["advice"][0]["name"], "set_read_mostly");
 }
