@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 /// Ledgers of the programs that no report fills yet: `not_counted`.
-const NOT_COUNTED: [&str; 3] = ["array", "graph", "imported"];
+const NOT_COUNTED: [&str; 2] = ["array", "imported"];
 /// Fields of a ledger that both sides have under the same name.
 const FIELDS: [&str; 7] =
     ["allocs", "frees", "alloc_bytes", "free_bytes", "live_count", "live_bytes", "peak_bytes"];

@@ -57,7 +57,9 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("signal_storm", Scheduled(&[])),
     ("every_copy", Elsewhere),
     ("pool_life", Exact(&[])),
-    ("capture_graph", Elsewhere),
+    ("capture_graph", Exact(&[])),
+    ("capture_join", Exact(&[])),
+    ("graph_memory", Exact(&[])),
     ("primary_reset", Elsewhere),
     ("ipc_pair", Elsewhere),
     ("export_table", Idle(&[])),
@@ -230,22 +232,65 @@ fn memory_from_another_process_is_not_counted_twice() {
     assert_eq!(outcome.logs().len(), 2);
 }
 
-#[test]
-fn a_program_that_captures_a_graph_notices_nothing() {
-    let outcome = both_ways("capture_graph", &[], true);
-    let report = outcome.report();
-    assert_eq!(report["coverage"]["losses"].as_object().unwrap().len(), 0);
-    assert_eq!(number(&report, "/ledgers/async_pool/live_bytes"), 777);
+/// The report's number at `path` is what the program printed as `key`.
+fn assert_printed(outcome: &Outcome, report: &serde_json::Value, pairs: &[(&str, &str)]) {
+    for (path, key) in pairs {
+        assert_eq!(number(report, path), outcome.key(key), "{path}: {:#}", report["graphs"]);
+    }
 }
 
-/// Graphs have no ledger: what is captured into one is booked as if it had run. That is said, and
-/// the figures are bounds.
 #[test]
-fn what_may_be_captured_into_a_graph_is_counted_as_doubtful() {
-    let outcome = Run::traced("capture_graph").finish();
+fn what_is_captured_is_counted_apart_and_taken_at_the_launch() {
+    let outcome = both_ways("capture_graph", &[], true);
     let report = outcome.report();
-    assert_eq!(report["live"]["bound"], true);
-    assert!(number(&report, "/coverage/notes/during_capture") >= 3, "{:#}", report["coverage"]);
+    assert_printed(
+        &outcome,
+        &report,
+        &[
+            ("/graphs/alloc_nodes", "alloc_nodes"),
+            ("/graphs/free_nodes", "free_nodes"),
+            ("/graphs/launches", "launches"),
+            ("/graphs/captured/sets/count", "captured_sets"),
+            ("/graphs/captured/copies/count", "captured_copies"),
+        ],
+    );
+    assert_eq!(number(&report, "/graphs/captured/copies/bytes"), 300);
+    assert_eq!(number(&report, "/ledgers/async_pool/live_bytes"), 777);
+    assert_eq!(report["live"]["bound"], false);
+}
+
+#[test]
+fn a_capture_is_followed_from_stream_to_stream() {
+    let outcome = both_ways("capture_join", &[], true);
+    let report = outcome.report();
+    assert_printed(
+        &outcome,
+        &report,
+        &[
+            ("/graphs/captured/sets/count", "captured_sets"),
+            ("/graphs/captured/sets/bytes", "captured_set_bytes"),
+        ],
+    );
+    assert_eq!(report["coverage"]["notes"]["during_capture"], serde_json::Value::Null);
+}
+
+#[test]
+fn graphs_made_by_hand_take_memory_at_their_launches() {
+    let outcome = both_ways("graph_memory", &[], true);
+    let report = outcome.report();
+    assert_printed(
+        &outcome,
+        &report,
+        &[
+            ("/graphs/alloc_nodes", "alloc_nodes"),
+            ("/graphs/free_nodes", "free_nodes"),
+            ("/graphs/launches", "launches"),
+            ("/graphs/failed_launches", "failed_launches"),
+            ("/graphs/trims", "trims"),
+            ("/graphs/told/0/reserved_bytes", "told_reserved"),
+        ],
+    );
+    assert_eq!(number(&report, "/graphs/executable_bytes"), 0);
 }
 
 #[test]

@@ -36,7 +36,8 @@ fn effect(behind: &str) -> &'static str {
     let kind = Kind::ALL.iter().find(|kind| format!("{kind:?}") == word);
     match kind {
         Some(kind) => kind.name(),
-        None if behind.contains("capture_") => "watched: whether a stream is being captured",
+        None if behind.contains("graph_node") => "graph_alloc, graph_free",
+        None if behind.contains("capture::") => "watched: which streams are being captured",
         None => "watched: the thread's context",
     }
 }
@@ -74,7 +75,9 @@ Calls go through untouched. The report names those that a process looked up.
 | --- | --- |
 | `cuMemAlloc`, `cuMemFree`, `cuMemcpyHtoD` and all others of CUDA 2.0's 32-bit ABI | programs linked since CUDA 3.2 ask for their `_v2` |
 | `cuArrayCreate*`, `cuArray3DCreate*`, `cuArrayDestroy`, `cuMipmappedArray*` | no ledger of arrays yet |
-| `cuGraphAddMemAllocNode`, `cuGraphAddMemFreeNode`, `cuGraphAddMemcpyNode`, `cuGraphAddMemsetNode`, `cuDeviceGraphMemTrim` | no ledger of graphs yet |
+| `cuGraphAddMemcpyNode`, `cuGraphAddMemsetNode` and all other nodes that neither take nor give memory | what the launches of graphs copy is not counted |
+| `cuGraphUpload*`, `cuDeviceSetGraphMemAttribute` | what a graph keeps is known only from what the driver tells |
+| `cuUserObject*`, `cuGraphRetainUserObject`, `cuGraphReleaseUserObject` | host objects without device memory |
 | `cuIpc*MemHandle`, `cuImportExternalMemory`, `cuExternalMemoryGetMapped*`, `cuMemImportFromShareableHandle` | no ledger of imported memory yet |
 | `cuMemPoolCreate`, `cuMemPoolDestroy`, `cuMemPoolTrimTo`, pool attributes | what a pool keeps is not followed yet |
 | `cuMemcpyBatchAsync*`, `cuMemcpy3DBatchAsync*`, `cuMemPrefetch*`, `cuMemAdvise*`, `cuMemDiscard*` | not yet |

@@ -17,6 +17,7 @@ mod books;
 mod composition;
 mod context;
 mod granules;
+mod graphs;
 mod ledger;
 mod looks;
 mod marks;
@@ -36,6 +37,7 @@ pub use books::{Account, Book, Books, SumBook};
 pub use composition::{Epochs, Holdings, Moment, Share, size_class, sizes_of_class};
 pub use context::{Contexts, Counts};
 pub use granules::{GRANULE, Granules, Kept};
+pub use graphs::{GraphCounts, Graphs, Told};
 pub use ledger::{GpuSlot, Ledger, NOT_COUNTED, Sum, Tally};
 pub use looks::{Gaps, Looks, Pin, RangeGaps, gaps};
 pub use marks::{MARKS, Mark, Marks, NAMES, RangeTotal};
@@ -102,6 +104,8 @@ pub struct LiveSet {
     pub marks: Marks,
     /// Readings of device memory.
     pub samples: Samples,
+    /// Graphs.
+    pub graphs: Graphs,
     /// What does not fit.
     pub odd: Odd,
     /// Events counted.
@@ -155,6 +159,7 @@ impl LiveSet {
             lanes: Vec::new(),
             marks: Marks::default(),
             samples: Samples::default(),
+            graphs: Graphs::default(),
             odd: Odd::default(),
             events: 0,
             since: None,
@@ -180,6 +185,7 @@ impl LiveSet {
         self.looks = Looks::default();
         self.looks.changes = 1;
         self.marks.restart();
+        self.graphs.begin();
         self.odd = Odd::default();
         self.events = 0;
         self.lanes.iter_mut().for_each(|lane| lane.calls = false);

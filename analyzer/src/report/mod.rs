@@ -24,7 +24,7 @@ use gmmtrace_format::definition::Layer;
 
 use crate::analysis::held::SiteName;
 use crate::input::{GpuFacts, Process, WriterState};
-use crate::live::{Counts, Ledger};
+use crate::live::{Counts, GraphCounts, Ledger, Told};
 use crate::units::{Bytes, Gpu, Nanos};
 
 /// Everything that is said about one log.
@@ -54,6 +54,8 @@ pub struct Report {
     pub unknown_frees: OddReport,
     /// Allocations where something was live.
     pub overlaps: OddReport,
+    /// Graphs.
+    pub graphs: GraphsReport,
     /// Readings of device memory.
     pub sampled: Vec<SampledReport>,
     /// Contexts.
@@ -139,6 +141,17 @@ pub struct OddExample {
     pub site: SiteName,
     /// When.
     pub at: Nanos,
+}
+
+/// Graphs with memory nodes, and what was captured.
+#[derive(Clone, Debug, Default)]
+pub struct GraphsReport {
+    /// What was counted.
+    pub counts: GraphCounts,
+    /// Bytes of the allocation nodes of executables that are there at the end.
+    pub executable_bytes: Bytes,
+    /// What the driver told, by device.
+    pub told: Vec<(Option<Gpu>, Told)>,
 }
 
 /// Readings of one device.

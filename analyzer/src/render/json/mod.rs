@@ -1,6 +1,7 @@
 //! The report as JSON. `docs/report.schema.json` is its contract, and tests hold it to that.
 
 mod answer;
+mod graphs;
 mod memory;
 mod time;
 
@@ -46,6 +47,7 @@ pub fn value(report: &Report) -> Value {
             "overlaps": oddities(&report.overlaps),
         },
         "sampled": report.sampled.iter().map(sampled).collect::<Vec<_>>(),
+        "graphs": graphs::graphs(&report.graphs),
         "handles": { "contexts": {
             "created": report.contexts.created,
             "destroyed": report.contexts.destroyed,

@@ -4,6 +4,7 @@
 mod calls;
 mod coverage;
 mod fragmentation;
+mod graphs;
 mod held;
 mod ledgers;
 pub mod page;
@@ -38,6 +39,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
         held::by_site(page, title, "", &gpu.at_peak.held, out)?;
     }
     fragmentation::levels(page, out)?;
+    graphs::graphs(page, out)?;
     traffic::copies(page, out)?;
     traffic::stalls(page, out)?;
     calls::calls(page, out)?;
