@@ -60,6 +60,7 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("capture_graph", Exact(&[])),
     ("capture_join", Exact(&[])),
     ("graph_memory", Exact(&[])),
+    ("every_object", Elsewhere),
     ("primary_reset", Elsewhere),
     ("ipc_pair", Elsewhere),
     ("export_table", Idle(&[])),
@@ -291,6 +292,28 @@ fn graphs_made_by_hand_take_memory_at_their_launches() {
         ],
     );
     assert_eq!(number(&report, "/graphs/executable_bytes"), 0);
+}
+
+/// Every row of these, by `dlsym` and by `cuGetProcAddress` at its version, with its own arguments.
+#[test]
+fn every_entry_point_for_graphs_and_objects_is_counted_once() {
+    for way in ["dlsym", "versions"] {
+        let outcome = both_ways("every_object", &[way], true);
+        let report = outcome.report();
+        for (key, value) in outcome.keys("").iter().filter(|(key, _)| key.contains('/')) {
+            assert_eq!(number(&report, &format!("/{key}")), *value, "{way}: {key}");
+        }
+        for field in ["allocs", "frees", "peak_bytes"] {
+            let path = format!("/ledgers/graph/{field}");
+            assert_eq!(number(&report, &path), outcome.key(&format!("graph.{field}")), "{way}");
+        }
+        let limits = &report["handles"]["limits"];
+        assert_eq!(limits[0]["name"], "malloc_heap_size", "{limits}");
+        assert_eq!(limits[0]["value"], 9 << 20);
+        let passed = report["coverage"]["lookups"].as_array().unwrap();
+        assert!(passed.is_empty(), "{passed:#?}");
+        tally::assert_whole(&report);
+    }
 }
 
 #[test]

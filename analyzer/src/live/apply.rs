@@ -1,11 +1,12 @@
 //! What each kind of event does to the live set. The `match` only dispatches.
 
+mod objects;
+
 use gmmtrace_format::Kind;
 use gmmtrace_format::event::Flags;
-use gmmtrace_format::kind::{capture, copy, object};
+use gmmtrace_format::kind::copy;
 
 use super::context::OwnerIndex;
-use super::graphs::Node;
 use super::ledger::{GpuSlot, Ledger, Why};
 use super::odd::Example;
 use super::samples::Reading;
@@ -15,7 +16,7 @@ use super::traffic::{CopyKey, Direction, HostMemory, Transfer};
 use super::vmm::{Piece, physical_ledger};
 use super::{Account, LiveSet, MARKS, SiteIndex, Spaces};
 use crate::order::Record;
-use crate::units::{Address, Bytes, Handle, Ticks};
+use crate::units::{Address, Bytes, Ticks};
 
 /// What every event has.
 #[derive(Clone, Copy)]
@@ -109,11 +110,19 @@ impl LiveSet {
                 let gpu = GpuSlot::of(record.signed::<0>());
                 self.graphs.tell(gpu, record.number::<1>(), record.bytes::<2>());
             }
+            Kind::Limit if !call.failed => {
+                self.objects.limits.insert(record.number::<0>(), record.bytes::<1>());
+            }
             Kind::GraphTrim if !call.failed => self.graphs.counts.trims += 1,
             Kind::Sample => {
                 let (used, total) = (record.bytes::<1>(), record.bytes::<2>());
                 let reading = Reading { used, total, process_used: record.number::<3>() };
-                self.samples.add(record.signed::<0>(), reading, call.now);
+                let device = record.signed::<0>();
+                self.samples.add(device, reading, call.now);
+                if self.steps.sample(device, reading.process_used) {
+                    let explained = self.explained();
+                    self.steps.read(call.at, explained, self.contexts.counts);
+                }
             }
             _ => {}
         }
@@ -318,145 +327,6 @@ impl LiveSet {
     }
 }
 
-/// Graphs. What is captured is not done; what a launch does is booked at the launch.
-impl LiveSet {
-    #[cold]
-    fn captured(&mut self, kind: Kind, call: Call, record: &Record) {
-        match kind {
-            Kind::PoolAlloc => {
-                let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
-                self.alloc_node(call, address, bytes, record.handle::<2>(), true);
-            }
-            Kind::PoolFree => {
-                self.free_node(call, record.address::<0>(), record.handle::<1>(), true);
-            }
-            Kind::Copy if call.failed => self.odd.failed_copies += 1,
-            Kind::Set if call.failed => self.odd.failed_sets += 1,
-            Kind::Copy => self.graphs.counts.copies.add(record.bytes::<3>()),
-            Kind::Set => self.graphs.counts.sets.add(record.bytes::<2>()),
-            _ if call.failed => {}
-            _ => self.graphs.counts.others += 1,
-        }
-    }
-
-    fn graph_alloc(&mut self, call: Call, record: &Record) {
-        let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
-        self.alloc_node(call, address, bytes, record.handle::<2>(), false);
-    }
-
-    fn graph_free(&mut self, call: Call, record: &Record) {
-        self.free_node(call, record.address::<0>(), record.handle::<1>(), false);
-    }
-
-    fn alloc_node(
-        &mut self,
-        call: Call,
-        address: Address,
-        bytes: Bytes,
-        graph: Handle,
-        capture: bool,
-    ) {
-        let (gpu, _) = self.place(call);
-        if call.failed {
-            return self.views.fail(Ledger::Graph, gpu);
-        }
-        if address.0 == 0 {
-            self.odd.null_calls += 1;
-            return;
-        }
-        let node = Node::Alloc { address, bytes, gpu, site: call.site };
-        self.add_node(graph, node, capture);
-    }
-
-    fn free_node(&mut self, call: Call, address: Address, graph: Handle, capture: bool) {
-        if call.failed {
-            let (gpu, _) = self.place(call);
-            return self.views.fail(Ledger::Graph, gpu);
-        }
-        self.add_node(graph, Node::Free { address, site: call.site }, capture);
-    }
-
-    fn add_node(&mut self, graph: Handle, node: Node, capture: bool) {
-        match capture {
-            true => self.graphs.captured(graph, node),
-            false => self.graphs.added(graph, node),
-        }
-    }
-
-    fn graph_launch(&mut self, call: Call, record: &Record) {
-        if call.failed {
-            self.graphs.counts.failed_launches += 1;
-            return;
-        }
-        let nodes = self.graphs.launched(record.handle::<0>());
-        for node in nodes.iter() {
-            if let Node::Alloc { address, bytes, gpu, site } = *node {
-                let account = Account { ledger: Ledger::Graph, gpu, site };
-                self.node_taken(
-                    address,
-                    Block { bytes, at: call.at, owner: OwnerIndex(0), account },
-                    call,
-                );
-            }
-        }
-        for node in nodes.iter() {
-            if let Node::Free { address, site } = *node {
-                match self.spaces.device.remove(address) {
-                    Some(block) => self.gone(address, &block, Why::Asked, call),
-                    None => {
-                        let call = Call { site, ..call };
-                        self.odd.unknown_frees.note(call.example(Ledger::Graph, address.0));
-                    }
-                }
-            }
-        }
-    }
-
-    /// A graph that is launched again may free what its launch before left.
-    fn node_taken(&mut self, address: Address, block: Block, call: Call) {
-        if let Some(old) = self.spaces.device.insert(address, block) {
-            if old.account.ledger != Ledger::Graph {
-                self.odd.overlaps.note(call.example(Ledger::Graph, address.0));
-            }
-            self.gone(address, &old, Why::Implicit, call);
-        }
-        self.contexts.add_block(block.owner);
-        self.book(block.account, block.bytes, call);
-    }
-}
-
-/// Objects that own memory without an allocation call.
-impl LiveSet {
-    fn object_made(&mut self, call: Call, record: &Record) {
-        let (handle, class, of) =
-            (record.handle::<0>(), record.number::<1>(), record.handle::<2>());
-        if call.failed {
-            let ended = !capture::REFUSED.contains(&record.status);
-            if class == object::GRAPH && of.0 != 0 && ended {
-                self.graphs.capture_failed(of);
-            }
-            return;
-        }
-        match class {
-            object::GRAPH if of.0 != 0 => self.graphs.capture_ended(of, handle, true),
-            object::GRAPH => self.graphs.made(handle),
-            object::GRAPH_EXEC => self.graphs.instantiated(handle, of),
-            _ => {}
-        }
-    }
-
-    fn object_destroyed(&mut self, call: Call, record: &Record) {
-        if call.failed {
-            return;
-        }
-        match record.number::<1>() {
-            object::GRAPH => self.graphs.destroyed(record.handle::<0>()),
-            object::GRAPH_EXEC => self.graphs.executable_destroyed(record.handle::<0>()),
-            _ => {}
-        }
-    }
-}
-
 /// Contexts.
 impl LiveSet {
     fn context(&mut self, kind: Kind, call: Call, record: &Record) {
@@ -491,6 +361,9 @@ impl LiveSet {
         ended.append(&mut spaces.registered.drain_owned(owner));
         for (address, block) in &ended {
             self.gone(*address, block, Why::Implicit, call);
+        }
+        for _ in 0..self.objects.end_owner(owner) {
+            self.contexts.take_block(owner);
         }
     }
 }

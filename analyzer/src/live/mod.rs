@@ -21,12 +21,14 @@ mod graphs;
 mod ledger;
 mod looks;
 mod marks;
+mod objects;
 mod odd;
 mod samples;
 mod series;
 mod sites;
 mod space;
 mod stalls;
+mod steps;
 mod traffic;
 mod view;
 mod vmm;
@@ -41,11 +43,13 @@ pub use graphs::{GraphCounts, Graphs, Told};
 pub use ledger::{GpuSlot, Ledger, NOT_COUNTED, Sum, Tally};
 pub use looks::{Gaps, Looks, Pin, RangeGaps, gaps};
 pub use marks::{MARKS, Mark, Marks, NAMES, RangeTotal};
+pub use objects::{Class, LiveObject, ObjectCounts, Objects};
 pub use odd::{Example, Odd, Oddity};
 pub use samples::{Sampled, SampledSeries, Samples};
 pub use series::{Level, Series};
 pub use sites::{Calls, SiteIndex, Sites};
 pub use stalls::{LongCall, Purpose, Stall, Stalls};
+pub use steps::{Explained, Gap, Made, Step, Steps};
 pub use traffic::{CopyKey, Direction, HostMemory, Moved, Traffic, Transfers};
 pub use view::{View, Views};
 pub use window::{Window, Windowed};
@@ -106,6 +110,10 @@ pub struct LiveSet {
     pub samples: Samples,
     /// Graphs.
     pub graphs: Graphs,
+    /// Objects that own memory without an allocation call.
+    pub objects: Objects,
+    /// What NVML shows for the process, and what explains it.
+    pub steps: Steps,
     /// What does not fit.
     pub odd: Odd,
     /// Events counted.
@@ -160,6 +168,8 @@ impl LiveSet {
             marks: Marks::default(),
             samples: Samples::default(),
             graphs: Graphs::default(),
+            objects: Objects::default(),
+            steps: Steps::new(log.dictionary.gpus.len()),
             odd: Odd::default(),
             events: 0,
             since: None,
@@ -186,6 +196,8 @@ impl LiveSet {
         self.looks.changes = 1;
         self.marks.restart();
         self.graphs.begin();
+        self.objects.begin();
+        self.steps.begin();
         self.odd = Odd::default();
         self.events = 0;
         self.lanes.iter_mut().for_each(|lane| lane.calls = false);

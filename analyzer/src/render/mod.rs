@@ -4,5 +4,6 @@ pub mod diff;
 pub mod json;
 mod table;
 pub mod text;
+mod words;
 
 pub use table::{Align, Table, clean, grouped};

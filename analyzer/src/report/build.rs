@@ -3,9 +3,9 @@
 use gmmtrace_format::layout::MAJOR;
 
 use super::{
-    CallReport, Coverage, GraphsReport, InFlightReport, LengthClass, LongCallReport, MarkReport,
-    OddExample, OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace,
-    WindowReport, scopes, timelines,
+    CallReport, Coverage, InFlightReport, LengthClass, LongCallReport, MarkReport, OddExample,
+    OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace, WindowReport,
+    handles, scopes, timelines,
 };
 use crate::analysis::held::SiteName;
 use crate::analysis::{calls, in_flight};
@@ -53,9 +53,10 @@ impl Builder<'_> {
             null_calls: live.odd.null_calls,
             unknown_frees: self.oddities(&live.odd.unknown_frees),
             overlaps: self.oddities(&live.odd.overlaps),
-            graphs: self.graphs(),
+            graphs: handles::graphs(self),
             sampled: self.sampled(),
-            contexts: live.contexts.counts,
+            handles: handles::handles(self),
+            gap: handles::gaps(self),
             failed_copies: live.odd.failed_copies,
             failed_sets: live.odd.failed_sets,
             calls: self.calls(),
@@ -157,15 +158,6 @@ impl Builder<'_> {
             at: self.clock.at(example.at),
         });
         OddReport { count: oddity.count, examples: examples.collect() }
-    }
-
-    fn graphs(&self) -> GraphsReport {
-        let graphs = &self.live.graphs;
-        GraphsReport {
-            counts: graphs.counts,
-            executable_bytes: Bytes(graphs.executable_bytes()),
-            told: graphs.told.iter().map(|(&slot, &told)| (gpu(slot), told)).collect(),
-        }
     }
 
     fn sampled(&self) -> Vec<SampledReport> {

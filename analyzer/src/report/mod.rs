@@ -3,6 +3,7 @@
 
 mod build;
 mod coverage;
+mod handles;
 mod read;
 mod scope;
 mod scopes;
@@ -12,6 +13,7 @@ mod timelines;
 
 pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
+pub use handles::{GapReport, GapsReport, GraphsReport, HandlesReport, MadeReport, StepReport};
 pub use read::read;
 pub use scope::{
     AgeReport, BlocksReport, Composition, FragmentationReport, LedgerReport, MovedReport,
@@ -24,7 +26,7 @@ use gmmtrace_format::definition::Layer;
 
 use crate::analysis::held::SiteName;
 use crate::input::{GpuFacts, Process, WriterState};
-use crate::live::{Counts, GraphCounts, Ledger, Told};
+use crate::live::Ledger;
 use crate::units::{Bytes, Gpu, Nanos};
 
 /// Everything that is said about one log.
@@ -58,8 +60,10 @@ pub struct Report {
     pub graphs: GraphsReport,
     /// Readings of device memory.
     pub sampled: Vec<SampledReport>,
-    /// Contexts.
-    pub contexts: Counts,
+    /// Objects without bytes of their own.
+    pub handles: HandlesReport,
+    /// What NVML shows for the process, explained.
+    pub gap: GapsReport,
     /// Copies that failed.
     pub failed_copies: u64,
     /// Sets that failed.
@@ -141,17 +145,6 @@ pub struct OddExample {
     pub site: SiteName,
     /// When.
     pub at: Nanos,
-}
-
-/// Graphs with memory nodes, and what was captured.
-#[derive(Clone, Debug, Default)]
-pub struct GraphsReport {
-    /// What was counted.
-    pub counts: GraphCounts,
-    /// Bytes of the allocation nodes of executables that are there at the end.
-    pub executable_bytes: Bytes,
-    /// What the driver told, by device.
-    pub told: Vec<(Option<Gpu>, Told)>,
 }
 
 /// Readings of one device.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod graphs;
+mod handles;
 mod memory;
 mod time;
 
@@ -48,11 +49,8 @@ pub fn value(report: &Report) -> Value {
         },
         "sampled": report.sampled.iter().map(sampled).collect::<Vec<_>>(),
         "graphs": graphs::graphs(&report.graphs),
-        "handles": { "contexts": {
-            "created": report.contexts.created,
-            "destroyed": report.contexts.destroyed,
-            "live": report.contexts.created.saturating_sub(report.contexts.destroyed),
-        } },
+        "handles": handles::handles(&report.handles),
+        "gap": handles::gap(&report.gap, bound),
         "copies": memory::copies(total),
         "failed_copies": report.failed_copies,
         "sets": memory::sets(total),

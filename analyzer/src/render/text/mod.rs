@@ -4,6 +4,7 @@
 mod calls;
 mod coverage;
 mod fragmentation;
+mod gap;
 mod graphs;
 mod held;
 mod ledgers;
@@ -44,6 +45,15 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     traffic::stalls(page, out)?;
     calls::calls(page, out)?;
     coverage::sampled(page, out)?;
+    gap::section(page, out)?;
+    if report
+        .handles
+        .classes
+        .iter()
+        .any(|(_, counts)| counts.created + counts.failed + counts.unknown > 0)
+    {
+        gap::objects(page, out)?;
+    }
     calls::odd("Frees of what was not live", &report.unknown_frees, out)?;
     calls::odd("Allocations where something was live", &report.overlaps, out)?;
     coverage::phases(page, out)?;
