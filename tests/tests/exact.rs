@@ -61,6 +61,7 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("capture_join", Exact(&[])),
     ("graph_memory", Exact(&[])),
     ("every_object", Elsewhere),
+    ("nvml_gap", Elsewhere),
     ("primary_reset", Elsewhere),
     ("ipc_pair", Elsewhere),
     ("export_table", Idle(&[])),
@@ -314,6 +315,27 @@ fn every_entry_point_for_graphs_and_objects_is_counted_once() {
         assert!(passed.is_empty(), "{passed:#?}");
         tally::assert_whole(&report);
     }
+}
+
+/// Early readings come soon after something heavy was made, so one of them lies in each pause.
+#[test]
+fn what_nvml_shows_for_the_process_is_explained() {
+    let run = Run::traced("nvml_gap").arguments(&["1500"]).environment("GMMTRACE_SAMPLE", "9");
+    let outcome = run.finish();
+    let report = outcome.report();
+    tally::assert_exact(&report, &outcome.keys(""));
+    let gap = &report["gap"]["max"];
+    let of = |classes: &[&str]| {
+        let rows = gap["objects"].as_array().unwrap().iter();
+        rows.filter(|row| row["of"] == serde_json::json!(classes))
+            .map(|row| row["bytes"].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    assert_eq!(of(&["contexts"]), outcome.key("context_bytes"), "{gap:#}");
+    assert_eq!(of(&["libraries"]), outcome.key("libraries_bytes"), "{gap:#}");
+    assert_eq!(of(&["modules"]), outcome.key("modules_bytes"), "{gap:#}");
+    assert_eq!(gap["device_blocks_bytes"], outcome.key("blocks_bytes"));
+    assert_eq!(gap["unexplained_bytes"], 0);
 }
 
 #[test]

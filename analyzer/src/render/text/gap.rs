@@ -61,11 +61,8 @@ fn reading(page: &Page<'_>, title: &str, gap: &GapReport, out: &mut impl Write) 
         rows.push((page.style.size(*bytes), what));
     }
     rows.push((signed(page, gap.unexplained), "unexplained".to_owned()));
-    let mut table = Table::new([("", Right), ("", Left)]);
-    for (size, what) in rows {
-        table.row([size, what]);
-    }
-    table.write(out)
+    let width = rows.iter().map(|(size, _)| size.chars().count()).max().unwrap_or(0);
+    rows.iter().try_for_each(|(size, what)| writeln!(out, "  {size:>width$}  {what}"))
 }
 
 fn names(made: &[Made]) -> String {
