@@ -391,15 +391,18 @@ pub fn begin_runtime(api: u16, argument: u64, origin: Origin) -> Open {
     Open { writer, start, outermost }
 }
 
-/// After a runtime call: an event of its own when no driver call was seen beneath.
+/// After a runtime call: an event of its own when no driver call was seen beneath and it has
+/// operands for one.
 #[inline(always)]
-pub fn end_runtime(open: Open, status: u32, operands: [u64; 2]) {
+pub fn end_runtime(open: Open, status: u32, operands: Option<[u64; 2]>) {
     if open.writer.is_null() {
         return;
     }
     // SAFETY: the thread's own writer.
     let this = unsafe { &mut *open.writer };
-    if this.runtime.events == 0 {
+    if this.runtime.events == 0
+        && let Some(operands) = operands
+    {
         alone(this, status, operands);
     }
     this.runtime.api = 0;

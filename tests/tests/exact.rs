@@ -62,6 +62,8 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("graph_memory", Exact(&[])),
     ("every_object", Elsewhere),
     ("nvml_gap", Elsewhere),
+    ("runtime_graph", Exact(&[])),
+    ("static_graph", Exact(&[])),
     ("primary_reset", Elsewhere),
     ("ipc_pair", Elsewhere),
     ("export_table", Idle(&[])),
@@ -315,6 +317,30 @@ fn every_entry_point_for_graphs_and_objects_is_counted_once() {
         assert!(passed.is_empty(), "{passed:#?}");
         tally::assert_whole(&report);
     }
+}
+
+#[test]
+fn what_is_left_is_named_by_the_calls_of_the_runtime() {
+    let report = Run::traced("runtime_graph").finish().report();
+    let left = report["handles"]["live_at_end"].as_array().unwrap().iter();
+    let names: Vec<(&str, &str, u64)> = left
+        .map(|made| {
+            let call = made["site"]["call"].as_str().unwrap_or("-");
+            (made["class"].as_str().unwrap(), call, made["count"].as_u64().unwrap())
+        })
+        .collect();
+    for expected in [
+        ("streams", "cudaStreamCreate", 1),
+        ("events", "cudaEventCreate", 1),
+        ("graph_execs", "cudaGraphInstantiate", 1),
+    ] {
+        assert!(names.contains(&expected), "{expected:?} in {names:?}");
+    }
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(number(&report, "/graphs/captured/sets/bytes"), 3000);
+    let calls = report["calls"].as_array().unwrap();
+    let launches = calls.iter().find(|call| call["api"] == "cudaGraphLaunch").unwrap();
+    assert_eq!(launches["calls"], 4);
 }
 
 /// Early readings come soon after something heavy was made, so one of them lies in each pause.

@@ -53,7 +53,8 @@ fn document() -> String {
     }
     text.push_str(
         "\n## Runtime\n\nLabels: they name the call and its library on the driver events \
-         beneath, and make a `runtime_call` event when there was none.\n\n",
+         beneath, and those that may take or give memory \
+         themselves make a `runtime_call` event when there was none.\n\n",
     );
     for (name, _) in rows("runtime.rs") {
         writeln!(text, "- `{name}`").unwrap();
