@@ -34,6 +34,6 @@ pub fn now(live: &LiveSet, dictionary: &Dictionary) -> Vec<Made> {
     }
     let one = |((class, site), (count, oldest))| Made { class, site, count, oldest };
     let mut made: Vec<Made> = groups.into_iter().map(one).collect();
-    made.sort_by(|a, b| b.count.cmp(&a.count));
+    made.sort_by_key(|made| std::cmp::Reverse(made.count));
     made
 }
