@@ -180,42 +180,133 @@ fn hostile_names_reach_neither_the_terminal_nor_the_page() {
 #[test]
 fn sections_that_a_later_version_adds_are_compared_without_new_code() {
     let place = Place::new();
-    let with = |waste: u64, longest: u64| {
+    let with = |kept: u64, longest: u64| {
         let mut report = a_log(1, 1).json();
-        report["fragmentation"] = json!({
-            "device": { "waste_bytes": waste, "worst": { "at_ns": waste, "waste_bytes": 7 },
-                "bound": true },
-            "pool": null,
-        });
-        report["stalls"] = json!({ "alloc": { "count": 3, "p99_ns": longest } });
-        report["sums"] = json!({
-            "gpu": { "adds": ["device"], "live_bytes": 5, "peak_bytes": waste, "peak_at_ns": waste,
-                "bound": false, "by_gpu": [{ "gpu": 0, "live_bytes": 5, "peak_bytes": waste }] },
-            "host": { "adds": ["pinned"], "live_bytes": 6, "peak_bytes": 9 },
-        });
-        report["peak"]["by_size"] =
-            json!([{ "from_bytes": 0, "to_bytes": 512, "count": waste, "bytes": waste }]);
-        report["timeline"] = json!({ "bytes": [waste] });
+        report["fragmentation"]["pool"] = json!({ "kept_bytes": kept, "bound": true });
+        report["pools"] = json!([
+            { "name": "default", "reserved_bytes": kept, "trims": 3, "at_ns": kept,
+                "by_age": [{ "from_ns": kept, "to_ns": kept, "bytes": kept }] },
+        ]);
+        report["stalls"]["alloc"]["p99_ns"] = json!(longest);
         report
     };
     let base = place.json("a.json", &with(1, 10));
     let new = place.json("b.json", &with(2, 20));
     let value = compared(&[&base, "--against", &new, "--fail-on", "stalls.*.p99_ns>+50%"]);
-    let changes = value["changes"].as_array().unwrap();
-    let names: Vec<&str> =
-        changes.iter().map(|change| change["figure"].as_str().unwrap()).collect();
-    let expected = [
-        "fragmentation.device.waste_bytes",
-        "peak.by_size.0.512.bytes",
-        "peak.gpu",
-        "peak.gpu.0",
-        "peak.by_size.0.512.count",
-        "stalls.alloc.p99_ns",
-    ];
-    assert_eq!(names, expected);
-    assert_eq!(changes[0]["new"]["bound"], true);
-    assert_eq!(changes[3]["repeats"], true, "one device says what all say");
+    let expected =
+        ["fragmentation.pool.kept_bytes", "pools.default.reserved_bytes", "stalls.alloc.p99_ns"];
+    assert_eq!(names(&value), expected);
+    assert_eq!(value["changes"][0]["new"]["bound"], true);
     assert_eq!(value["failed"], true);
+}
+
+fn names(value: &Value) -> Vec<&str> {
+    let changes = value["changes"].as_array().unwrap();
+    changes.iter().map(|change| change["figure"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn what_moves_with_the_clock_is_no_figure() {
+    let place = Place::new();
+    let base = a_log(3, 2).json();
+    let mut new = base.clone();
+    new["peak"]["at_ns"] = json!(9);
+    new["peak"]["by_age"] = json!([{ "from_ns": 7, "to_ns": 9, "count": 1, "bytes": 3 }]);
+    new["sums"]["gpu"]["peak_at_ns"] = json!(9);
+    new["fragmentation"]["device"]["worst"]["at_ns"] = json!(9);
+    new["fragmentation"]["vmm"]["looked"] = json!(77);
+    new["stalls"]["alloc"]["longest"][0]["at_ns"] = json!(9);
+    new["timeline"] = json!({ "edges_ns": [1, 2] });
+    let [base, new] = [place.json("a.json", &base), place.json("b.json", &new)];
+    let value = compared(&[&base, "--against", &new]);
+    assert_eq!((&value["changes"], &value["unlike"]), (&json!([]), &json!([])));
+}
+
+#[test]
+fn figures_of_a_device_are_named_like_those_of_all_and_shown_when_there_are_several() {
+    let place = Place::new();
+    let on = |gpus: &[(u64, u64)]| {
+        let mut report = a_log(1, 1).json();
+        let one = report["by_gpu"][0].clone();
+        let all: u64 = gpus.iter().map(|(_, mib)| mib * MIB).sum();
+        report["sums"]["gpu"]["peak_bytes"] = json!(all);
+        report["peak"]["held"][0]["bytes"] = json!(all);
+        let rows = gpus.iter().map(|(gpu, mib)| {
+            let mut row = one.clone();
+            row["gpu"] = json!(gpu);
+            row["peak"]["held"][0]["bytes"] = json!(mib * MIB);
+            row["fragmentation"]["device"]["waste_bytes"] = json!(mib);
+            row
+        });
+        report["by_gpu"] = rows.collect();
+        let sums = gpus.iter().map(|(gpu, mib)| json!({ "gpu": gpu, "peak_bytes": mib * MIB }));
+        report["sums"]["gpu"]["by_gpu"] = sums.collect();
+        place.json(&format!("{gpus:?}.json"), &report)
+    };
+    let (small, large) = (on(&[(0, 4)]), on(&[(0, 6)]));
+    let arguments = [&small, "--against", &large, "--fail-on", "peak.gpu.*>+10%"];
+    let value = compared(&arguments);
+    assert_eq!(change(&value, "peak.gpu.0").unwrap()["repeats"], true, "the only device");
+    let said = out(&diff(&arguments));
+    assert!(!said.lines().any(|line| line.ends_with("  peak.gpu.0")), "{said}");
+    assert!(said.contains("FAILED peak.gpu.*>+10%: peak.gpu.0 is 6.00 MiB"), "{said}");
+    assert!(said.contains("by +2.00 MiB (+50.0 %): x.so: cuMemAlloc_v2\n"), "{said}");
+    assert!(!out(&diff(&[&small, "--list"])).contains("peak.gpu.0"));
+
+    let (two, skewed) = (on(&[(0, 4), (1, 4)]), on(&[(0, 3), (1, 7)]));
+    let said = out(&diff(&[&two, "--against", &skewed]));
+    for figure in ["peak.gpu.1", "peak.gpu.library.\"x.so\".1", "fragmentation.device.waste.1"] {
+        assert!(said.lines().any(|line| line.ends_with(&format!("  {figure}"))), "{said}");
+    }
+    assert!(out(&diff(&[&two, "--list"])).contains("  peak.gpu.1\n"));
+}
+
+#[test]
+fn classes_of_sizes_are_shown_when_they_changed_by_a_twentieth_of_the_whole() {
+    let place = Place::new();
+    let (base, new) = (place.log("a.gmmt", 100, 20), place.log("b.gmmt", 130, 20));
+    let value = compared(&[&base, "--against", &new]);
+    let class = change(&value, "peak.gpu.size.128MiB").unwrap();
+    assert_eq!((&class["group"], &class["base"]), (&json!("sizes"), &Value::Null));
+    assert_eq!(class["new"]["median"], 130 * MIB);
+    let said = out(&diff(&[&base, "--against", &new]));
+    let table = said.find("By size of blocks and copies").unwrap();
+    assert!(said[table..].contains("130.00 MiB  peak.gpu.size.128MiB"), "{said}");
+
+    let nearly = place.log("c.gmmt", 101, 20);
+    let value = compared(&[&base, "--against", &nearly]);
+    assert_eq!(change(&value, "peak.gpu.size.64MiB").unwrap()["change"], MIB);
+    let said = out(&diff(&[&base, "--against", &nearly]));
+    assert!(!said.contains("By size"), "{said}");
+}
+
+#[test]
+fn times_of_one_run_a_side_stand_last_and_are_said_to_be_noise() {
+    let place = Place::new();
+    let mut new = a_log(1, 1).json();
+    new["stalls"]["alloc"] = json!({ "count": 2, "total_ns": 5_000_000, "max_ns": 4_000_000,
+        "by_length": [{ "from_ns": 500_000, "to_ns": 1_000_000, "count": 3, "total_ns": 1 },
+            { "from_ns": 2_000_000, "to_ns": 5_000_000, "count": 1, "total_ns": 4_000_000 }] });
+    let [base, new] = [place.log("a.gmmt", 1, 1), place.json("b.json", &new)];
+    let value = compared(&[&base, "--against", &new, "--fail-on", "stalls.alloc.over_1ms>0"]);
+    assert_eq!(change(&value, "stalls.alloc.total").unwrap()["new"]["median"], 5_000_000);
+    assert_eq!(change(&value, "stalls.alloc.over_1ms").unwrap()["new"]["median"], 1);
+    let title = "\nTimes, which differ from run to run: one run a side cannot tell a change";
+    let said = out(&diff(&[&base, "--against", &new]));
+    let times = said.find(title).unwrap();
+    assert!(!said[times..].contains("\n\n"), "the last table: {said}");
+    let several = out(&diff(&[&base, &base, "--against", &new, &new]));
+    assert!(several.contains("\nTimes\n"), "{several}");
+}
+
+#[test]
+fn reports_of_other_windows_were_not_made_alike() {
+    let place = Place::new();
+    let mut new = a_log(1, 1).json();
+    new["window"]["since_ns"] = json!(1_500);
+    let [base, new] = [place.log("a.gmmt", 1, 1), place.json("b.json", &new)];
+    let said = out(&diff(&[&base, "--against", &new]));
+    assert!(said.contains("  window: base the whole log, new from 1500 ns to the end\n"), "{said}");
 }
 
 #[test]
@@ -242,8 +333,17 @@ fn list_shows_what_a_gate_can_name_and_top_and_bytes_shape_the_tables() {
     let (base, new) = (place.log("a.gmmt", 100, 20), place.log("b.gmmt", 124, 20));
     let listed = out(&diff(&[&base, "--list", "--bytes"]));
     assert!(listed.lines().any(|line| line == "  125,829,120 B  bytes  peak.device"), "{listed}");
+    assert!(listed.find("size.16MiB").unwrap() < listed.find("size.64MiB").unwrap(), "{listed}");
+    for hidden in ["managed", "vmm", "device.0", "by_age", "timeline", "at_ns", "peak.device.lib"] {
+        assert!(!listed.contains(hidden), "{hidden}\n{listed}");
+    }
+    for gate in ["peak.managed>0", "fragmentation.vmm.worst.free>0", "live.device.0>1GiB"] {
+        let output = diff(&[&base, "--against", &new, "--fail-on", gate]);
+        assert_eq!(output.status.code(), Some(0), "what is not listed can be gated: {gate}");
+    }
     let said = out(&diff(&[&base, "--against", &new, "--top", "1", "--bytes"]));
-    assert!(said.contains("  +25,165,824 B  +24.0 %  104,857,600 B  130,023,424 B  live.device"));
+    let row = "  +25,165,824 B  +20.0 %  125,829,120 B  150,994,944 B  peak.device";
+    assert!(said.lines().any(|line| line == row), "{said}");
     assert!(said.contains("  and 3 more; --top shows more"), "{said}");
 }
 
@@ -297,6 +397,10 @@ fn any_json() -> impl Strategy<Value = Value> {
             "name",
             "frames",
             "worst",
+            "by_size",
+            "from_bytes",
+            "by_length",
+            "from_ns",
         ])
         .prop_map(str::to_owned),
         any::<String>(),

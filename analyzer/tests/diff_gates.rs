@@ -91,23 +91,23 @@ fn what_one_side_does_not_have_is_null_and_cannot_be_gated() {
     let gone = change(&value, "failed.device").unwrap();
     assert_eq!((&gone["base"]["median"], &gone["new"]), (&json!(0), &Value::Null));
     assert_eq!((&gone["change"], &gone["percent"]), (&Value::Null, &Value::Null));
-    let come = change(&value, "sampled.0.samples").unwrap();
+    let come = change(&value, "sampled.samples.0").unwrap();
     assert_eq!((&come["base"], &come["new"]["median"]), (&Value::Null, &json!(2)));
-    assert!(change(&value, "sampled.0.max_process_bytes").is_none(), "null on either side");
+    assert!(change(&value, "sampled.max_process.0").is_none(), "null on either side");
     let said = out(&diff(&[&base, "--against", &new]));
     assert!(said.lines().any(|line| line == "       -  -     0    -  failed.device"), "{said}");
 
     for (gate, sentence) in [
         ("failed.device>0", "failed.device cannot be decided: the new side does not have it"),
-        ("sampled.0.max_process_bytes>0", "cannot be decided: the new side does not know it"),
-        ("sampled.0.samples>+1", "cannot be decided: the base side does not have it"),
+        ("sampled.max_process.0>0", "cannot be decided: the new side does not know it"),
+        ("sampled.samples.0>+1", "cannot be decided: the base side does not have it"),
     ] {
         let said = refused(&[&base, "--against", &new, "--fail-on", gate]);
         assert!(said.contains(sentence), "{said}");
     }
-    let known = diff(&[&base, "--against", &new, "--fail-on", "sampled.0.samples>1"]);
+    let known = diff(&[&base, "--against", &new, "--fail-on", "sampled.samples.0>1"]);
     assert_eq!(known.status.code(), Some(1), "an absolute limit needs no base");
-    let family = diff(&[&base, "--against", &new, "--fail-on", "sampled.*.samples>+50%"]);
+    let family = diff(&[&base, "--against", &new, "--fail-on", "sampled.samples.*>+50%"]);
     assert_eq!(family.status.code(), Some(1), "a new member of a family is growth");
     assert!(out(&family).contains("the base side has no such figure"));
 }

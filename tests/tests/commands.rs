@@ -39,7 +39,7 @@ fn run_prints_the_report_to_stderr_and_names_the_logs_of_children() {
     let said =
         run_in(&folder, &["-o".as_ref(), "traces".as_ref(), "--".as_ref(), program.as_ref()]);
     assert_eq!(said.code(), 0, "{}", said.stderr);
-    assert!(said.stderr.contains("Live at end"), "{}", said.stderr);
+    assert!(said.stderr.contains("live at end"), "{}", said.stderr);
     assert!(said.stderr.contains("also recorded: "), "{}", said.stderr);
     assert!(!said.stdout.contains("gmmtrace"), "{}", said.stdout);
     let logs = fs::read_dir(folder.join("traces")).unwrap().count();
@@ -61,8 +61,10 @@ fn run_tells_why_a_static_program_cannot_be_seen() {
 #[test]
 fn run_refuses_what_is_not_there() {
     let said = run_in(&Folder::new(), &["--".as_ref(), "/nowhere/program".as_ref()]);
-    assert_eq!((said.code(), said.stdout.as_str()), (2, ""));
+    assert_eq!((said.code(), said.stdout.as_str()), (127, ""));
     assert!(said.stderr.starts_with("gmmtrace: /nowhere/program: "), "{}", said.stderr);
+    let said = run_in(&Folder::new(), &["--".as_ref(), "/etc/passwd".as_ref()]);
+    assert_eq!((said.code(), said.stdout.as_str()), (126, ""));
 }
 
 #[test]
@@ -105,7 +107,7 @@ fn run_looks_at_files_only_and_refuses_what_has_no_end() {
     let program = programs().join("three_ways");
     let said = run_in(&folder, &["-o".as_ref(), ".".as_ref(), "--".as_ref(), program.as_ref()]);
     assert_eq!(said.code(), 0, "{}", said.stderr);
-    assert!(said.stderr.contains("Live at end"), "{}", said.stderr);
+    assert!(said.stderr.contains("live at end"), "{}", said.stderr);
     let said = gmmtrace(&["report".as_ref(), folder.join("pipe.gmmt").as_ref()]);
     assert_eq!(said.code(), 2);
     assert!(said.stderr.contains("not a regular file"), "{}", said.stderr);
@@ -117,6 +119,6 @@ fn run_of_a_shell_reports_on_its_only_child_with_calls() {
     let folder = Folder::new();
     let said = shell(&folder, &format!("{}; true", programs().join("three_ways").display()));
     assert_eq!(said.code(), 0);
-    assert!(said.stderr.contains("Live at end"), "{}", said.stderr);
+    assert!(said.stderr.contains("live at end"), "{}", said.stderr);
     assert!(!said.stderr.contains("no CUDA memory call"), "{}", said.stderr);
 }

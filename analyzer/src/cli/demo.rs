@@ -46,5 +46,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
     out(&format!("\nThe log is {}; read on with", log.display()))?;
     out(&format!("    {program} dump {}", log.display()))?;
     out(&format!("    {program} report --format json {}", log.display()))?;
+    out(&format!("    {program} report --format html {}", log.display()))?;
     Ok(u8::from(!recorded.status.success()))
 }

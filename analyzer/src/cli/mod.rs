@@ -9,6 +9,7 @@ pub mod doctor;
 mod documents;
 pub mod dump;
 mod executable;
+pub mod files;
 pub mod library;
 pub mod moment;
 pub mod output;

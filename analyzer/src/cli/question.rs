@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -146,12 +146,11 @@ fn scope(report: &Report, gpu: Option<u32>) -> Result<&ScopeReport, Error> {
     })
 }
 
-/// Whether stdout shows colours and its reader wants them.
-fn colour(arguments: &Arguments) -> bool {
-    let set =
-        |name| std::env::var_os(name).is_some_and(|value: std::ffi::OsString| !value.is_empty());
+/// Whether a terminal shows colours and its reader wants them.
+fn wants_colour() -> bool {
+    let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-    arguments.output.is_none() && io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
+    !set("NO_COLOR") && !dumb
 }
 
 fn write_text(
@@ -160,7 +159,9 @@ fn write_text(
     pages: &[(&Report, &ScopeReport)],
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
-    let style = Style { top: arguments.top, bytes: arguments.bytes, colour: colour(arguments) };
+    let terminal = arguments.output.is_none() && io::stdout().is_terminal();
+    let colour = terminal && wants_colour();
+    let style = Style { top: arguments.top, bytes: arguments.bytes, colour };
     for (number, &(report, scope)) in pages.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
@@ -187,4 +188,15 @@ fn write_json(
     };
     serde_json::to_writer_pretty(&mut out, &value)?;
     writeln!(out)
+}
+
+/// Writes the summary of one log to `out`, for a reader that may be a terminal.
+///
+/// # Errors
+/// When the log cannot be read or `out` not be written to.
+pub fn print_summary(path: &Path, terminal: bool, out: &mut impl Write) -> Result<(), Error> {
+    let report = super::report::read(path)?;
+    let style = Style { colour: terminal && wants_colour(), ..Style::default() };
+    let page = Page { style, ..Page::whole(&report) };
+    answer(Question::Summary, &page, out).map_err(Error::Output)
 }

@@ -1,4 +1,4 @@
-//! `gmmtrace report TRACE...`: everything that is known, as text or JSON.
+//! `gmmtrace report TRACE...`: everything that is known, as text, JSON, a page or pictures.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::Value;
 
+use super::files::{Content, Plan};
 use super::output::Output;
 use super::progress::Progress;
 use crate::Error;
 use crate::input::{self, Log};
 use crate::live::Window;
+use crate::render::picture::{Picture, Size, Theme};
 use crate::render::{json, text};
 use crate::report::{self, Report};
 
@@ -23,12 +25,21 @@ pub struct Arguments {
     /// What to write.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Write to this file instead of stdout.
+    /// Write to this file instead of stdout, or instead of beside the log (html, svg, png).
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Overwrite the file if it exists.
+    /// Overwrite files that exist.
     #[arg(long)]
     pub force: bool,
+    /// The picture to draw (svg, png). Default: all of them, or the timeline with -o.
+    #[arg(long, value_enum)]
+    pub picture: Option<Picture>,
+    /// Size of a picture in pixels (svg, png). Default: 1200x700.
+    #[arg(long, value_name = "WIDTHxHEIGHT")]
+    pub size: Option<Size>,
+    /// Ground of a picture (svg, png). Default: light.
+    #[arg(long, value_enum)]
+    pub theme: Option<Theme>,
 }
 
 /// Formats of a report.
@@ -38,6 +49,57 @@ pub enum Format {
     Text,
     /// For programs; an array when there is more than one log.
     Json,
+    /// A page for a browser, which needs no network.
+    Html,
+    /// Pictures that scale.
+    Svg,
+    /// Pictures of pixels.
+    Png,
+}
+
+impl Arguments {
+    /// What goes to files of its own; `None` when it is one text for stdout.
+    fn plan(&self) -> Result<Option<Plan>, Error> {
+        let drawn = matches!(self.format, Format::Svg | Format::Png);
+        if !drawn && (self.picture.is_some() || self.size.is_some() || self.theme.is_some()) {
+            let text = "--picture, --size and --theme are for --format svg and png";
+            return Err(Error::Said(text.to_owned()));
+        }
+        let pictures = match (self.picture, &self.output) {
+            (Some(picture), _) => vec![picture],
+            (None, Some(_)) => vec![Picture::Timeline],
+            (None, None) => Picture::ALL.to_vec(),
+        };
+        let contents = match self.format {
+            Format::Text | Format::Json => return Ok(None),
+            Format::Html => vec![Content::Page],
+            Format::Svg => pictures.into_iter().map(Content::Svg).collect(),
+            Format::Png => pictures.into_iter().map(Content::Png).collect(),
+        };
+        Ok(Some(Plan {
+            contents,
+            output: self.output.clone(),
+            force: self.force,
+            size: self.size.unwrap_or_default(),
+            theme: self.theme.unwrap_or_default(),
+        }))
+    }
+}
+
+/// Writes files of their own for each log. What cannot be read leaves none behind.
+fn write_files(plan: &Plan, logs: &[PathBuf]) -> Result<u8, Error> {
+    let mut refused = Vec::new();
+    for job in &plan.jobs(logs)? {
+        match read(&job.log) {
+            Ok(report) => plan.write(job, &report, logs)?,
+            Err(error) => refused.push(error),
+        }
+    }
+    match refused.len() {
+        0 => Ok(0),
+        1 => Err(refused.swap_remove(0)),
+        _ => Err(together(&refused)),
+    }
 }
 
 /// Runs the command.
@@ -45,6 +107,7 @@ pub enum Format {
 /// # Errors
 /// When a log cannot be read or the report not be written. The other logs are reported first.
 pub fn run(arguments: &Arguments) -> Result<u8, Error> {
+    let plan = arguments.plan()?;
     if let Some(path) = arguments.output.as_deref().filter(|path| path.exists() && !arguments.force)
     {
         return Err(Error::Exists(path.to_path_buf()));
@@ -52,6 +115,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
     let mut paths = Vec::new();
     for trace in &arguments.traces {
         paths.append(&mut input::logs(trace)?);
+    }
+    if let Some(plan) = plan {
+        return write_files(&plan, &paths);
     }
     // One log that cannot be read leaves no output file behind.
     let mut refused = Vec::new();

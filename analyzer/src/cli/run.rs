@@ -1,16 +1,17 @@
 //! `gmmtrace run -- COMMAND`: preloads the library, runs the command, says what it held.
 //!
 //! stdout and stdin belong to the command; what gmmtrace says goes to stderr, at the end. The
-//! exit code is the command's own, or 128 and the signal that ended it.
+//! exit code is the command's own, or 128 and the signal that ended it; 127 when there is no such
+//! command and 126 when it cannot be run.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::preload::{Recorded, record};
-use super::{executable, report};
+use super::{executable, question};
 use crate::Error;
 use crate::input::Log;
 use crate::order;
@@ -39,7 +40,16 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
     let program = program.map_or(OsStr::new(""), OsString::as_os_str);
     let mut command = Command::new(program);
     command.args(rest.unwrap_or_default());
-    let recorded = record(command, arguments.output.as_deref())?;
+    let recorded = match record(command, arguments.output.as_deref()) {
+        Err(Error::Path { doing: "run", path, source }) => {
+            // What shells, `env` and `timeout` exit with.
+            let code = if source.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            let error = Error::Path { doing: "run", path, source };
+            writeln!(io::stderr().lock(), "gmmtrace: {error}").map_err(Error::Output)?;
+            return Ok(code);
+        }
+        recorded => recorded?,
+    };
     if !arguments.quiet {
         say(&recorded, program).map_err(Error::Output)?;
     }
@@ -59,8 +69,16 @@ fn say(recorded: &Recorded, program: &OsStr) -> io::Result<()> {
     };
     match shown {
         Some(path) => {
-            if let Err(error) = report::print_text(path, &mut stderr) {
-                writeln!(stderr, "gmmtrace: {error}")?;
+            let terminal = stderr.is_terminal();
+            match question::print_summary(path, terminal, &mut stderr) {
+                Ok(()) => {
+                    let path = path.display();
+                    writeln!(
+                        stderr,
+                        "gmmtrace: recorded {path}; `gmmtrace report` says everything"
+                    )?;
+                }
+                Err(error) => writeln!(stderr, "gmmtrace: {error}")?,
             }
         }
         None if others.is_empty() => explain(program, &mut stderr)?,

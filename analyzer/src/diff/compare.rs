@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::figures::{Figure, Group, Unit};
+use super::figures::{Figure, Group, Unit, whole};
 use super::headers::Unlike;
 use super::name::{Name, Pattern, plain};
 use super::sides::Side;
@@ -65,9 +65,18 @@ pub struct Pair {
     pub noise: bool,
     /// Whether another figure says the same.
     pub repeats: bool,
+    /// Whether it is that of one device.
+    pub of_device: bool,
 }
 
 impl Pair {
+    /// The parts of its name without the device, and the device.
+    #[must_use]
+    pub fn parts(&self) -> (&[String], Option<&str>) {
+        let device = self.of_device.then(|| self.name.last());
+        (whole(&self.name, self.of_device), device)
+    }
+
     /// New minus base, where both are known.
     #[must_use]
     pub fn change(&self) -> Option<i128> {
@@ -97,9 +106,13 @@ impl Pair {
     /// How far the sides are apart; what stands on one side only counts with its value.
     #[must_use]
     pub fn distance(&self) -> u128 {
-        let values = [self.base, self.new].map(|side| side.known().map_or(0, |side| side.median));
-        let [base, new] = values;
+        let [base, new] = self.values();
         new.abs_diff(base)
+    }
+
+    /// Both medians; what is not known is 0.
+    fn values(&self) -> [i128; 2] {
+        [self.base, self.new].map(|side| side.known().map_or(0, |side| side.median))
     }
 
     /// Whether the ranges of the sides overlap, where there is more than one run.
@@ -152,7 +165,11 @@ impl Comparison {
         let mut changes: Vec<&Pair> = self.pairs.values().filter(|pair| !pair.is_same()).collect();
         changes.sort_by_cached_key(|pair| {
             let lone = pair.group != Group::Holders && pair.change().is_none();
-            (pair.noise, pair.group, lone, Reverse(pair.distance()), &pair.name)
+            let order = HEADS.iter().position(|&head| pair.name.part(0) == head);
+            let order = order.unwrap_or(HEADS.len());
+            // What a reading shows depends on when it was taken.
+            let reading = pair.name.part(0) == "sampled";
+            (pair.noise, pair.group, lone, reading, Reverse(pair.distance()), order, &pair.name)
         });
         changes
     }
@@ -175,45 +192,90 @@ impl Comparison {
         self.pairs.values().filter(|pair| plain(&pair.name) == wanted).collect()
     }
 
-    /// What the figure is made of, the largest changes in its own direction first: by site where
-    /// sites are known, else by library, else by the figures below it.
+    /// Whether a class of sizes changed by so little of the whole that nobody wants to read it.
     #[must_use]
-    pub fn contributors(&self, whole: &Name, upwards: bool) -> Vec<&Pair> {
-        let shapes: [&dyn Fn(&Name) -> bool; 5] = [
-            &|name| is_part(name, whole, "site", 3),
-            &|name| is_part(name, whole, "library", 2),
-            &|name| is_part(name, whole, "", 1),
-            &|name| is_kind(name, whole, 1),
-            &|name| is_kind(name, whole, 2),
-        ];
-        let found = shapes.iter().map(|fits| {
-            let parts = self.pairs.values().filter(|pair| fits(&pair.name));
-            parts.filter(|pair| moved(pair, upwards)).collect::<Vec<&Pair>>()
-        });
-        let mut parts = found.into_iter().find(|parts| !parts.is_empty()).unwrap_or_default();
+    pub fn is_minor(&self, pair: &Pair) -> bool {
+        let (parts, device) = pair.parts();
+        let above = parts.len().saturating_sub(2);
+        let whole: Vec<&str> = parts.iter().take(above).map(String::as_str).chain(device).collect();
+        let whole = self.pairs.get(&Name::of(&whole));
+        let most = whole.map_or(0, |whole| whole.values().into_iter().max().unwrap_or_default());
+        pair.group == Group::Sizes && pair.distance().saturating_mul(NOTABLE) < most.unsigned_abs()
+    }
+
+    /// What the figure is made of, the largest changes in its own direction first: by site where
+    /// sites are known, else by library, else by device, else by the figures below it.
+    #[must_use]
+    pub fn contributors(&self, of: &Pair, upwards: bool) -> Vec<&Pair> {
+        let (whole, device) = of.parts();
+        let on_devices = |pair: &Pair| {
+            let (parts, on) = pair.parts();
+            device.is_none() && on.is_some() && parts == whole && !pair.repeats
+        };
+        let grown = |shape: &Shape| -> Vec<&Pair> {
+            let fits = |pair: &&Pair| {
+                let (parts, on) = pair.parts();
+                match *shape {
+                    Shape::Devices => on_devices(pair),
+                    Shape::Below(head, length) => {
+                        on == device && is_part(parts, whole, head, length)
+                    }
+                    Shape::Kinds(more) => on == device && is_kind(parts, whole, more),
+                }
+            };
+            self.pairs.values().filter(fits).filter(|pair| moved(pair, upwards)).collect()
+        };
+        let mut found = SHAPES.iter().map(grown);
+        let mut parts = found.find(|parts| !parts.is_empty()).unwrap_or_default();
         parts.sort_by_key(|pair| Reverse(pair.distance()));
         parts
     }
 }
 
-/// Whether `name` is so many parts below `whole`, the first of which is `head`, or any.
-fn is_part(name: &Name, whole: &Name, head: &str, length: usize) -> bool {
-    let tail = name.below(whole).filter(|tail| tail.len() == length);
+/// Figures that a figure is made of.
+enum Shape {
+    /// Those with so many more parts, the first of which is this; any where it is empty.
+    Below(&'static str, usize),
+    /// Those of single devices.
+    Devices,
+    /// Those with so many more parts before the last.
+    Kinds(usize),
+}
+
+/// What is looked for, in this order.
+const SHAPES: [Shape; 7] = [
+    Shape::Below("site", 3),
+    Shape::Below("library", 2),
+    Shape::Devices,
+    Shape::Below("", 1),
+    Shape::Kinds(1),
+    Shape::Kinds(2),
+    Shape::Below("size", 2),
+];
+
+/// First parts of names that stand before others of the same change.
+const HEADS: [&str; 2] = ["peak", "live"];
+
+/// A class of sizes is notable when it changed by one part in so many of the whole.
+const NOTABLE: u128 = 20;
+
+/// Whether `parts` are so many below `whole`, the first of which is `head`, or any.
+fn is_part(parts: &[String], whole: &[String], head: &str, length: usize) -> bool {
+    let tail = parts.strip_prefix(whole).filter(|tail| tail.len() == length);
     tail.and_then(<[String]>::first).is_some_and(|first| head.is_empty() || first == head)
 }
 
-/// Whether `name` is `whole` with so many parts before its last, as `copies.peer.bytes` is of
+/// Whether `parts` are `whole` with so many parts before its last, as `copies.peer.bytes` is of
 /// `copies.bytes`.
-fn is_kind(name: &Name, whole: &Name, more: usize) -> bool {
-    let Some((last, head)) = whole.parts().split_last().filter(|(_, head)| !head.is_empty()) else {
+fn is_kind(parts: &[String], whole: &[String], more: usize) -> bool {
+    let Some((last, head)) = whole.split_last().filter(|(_, head)| !head.is_empty()) else {
         return false;
     };
-    let parts = name.parts();
-    parts.len() == head.len() + 1 + more && parts.starts_with(head) && name.last() == last
+    parts.len() == whole.len() + more && parts.starts_with(head) && parts.last() == Some(last)
 }
 
 fn moved(pair: &Pair, upwards: bool) -> bool {
-    let [base, new] = [pair.base, pair.new].map(|side| side.known().map_or(0, |side| side.median));
+    let [base, new] = pair.values();
     if upwards { new > base } else { new < base }
 }
 
@@ -222,11 +284,12 @@ fn pair(name: &Name, figure: &Figure, base: &Side, new: &Side) -> Pair {
     let mut pair = Pair {
         name: name.clone(),
         unit,
-        group: Group::of(name, unit),
+        group: Group::of(figure.whole(name), unit),
         base: found(name, base),
         new: found(name, new),
         noise: false,
         repeats: false,
+        of_device: figure.of_device,
     };
     pair.noise = !pair.is_same() && pair.overlaps();
     pair
@@ -259,11 +322,9 @@ fn repeating(base: &Side, new: &Side, pairs: &BTreeMap<Name, Pair>) -> BTreeSet<
     let mut repeating = BTreeSet::new();
     for run in base.runs.iter().chain(&new.runs) {
         for (name, figure) in run.figures.iter() {
-            let Some(whole) = figure.repeats.as_ref().and_then(|whole| pairs.get(whole)) else {
-                continue;
-            };
-            let same = |pair: &Pair| pair.base == whole.base && pair.new == whole.new;
-            if pairs.get(name).is_some_and(same) {
+            let Some(pair) = pairs.get(name) else { continue };
+            let same = |whole: &Pair| pair.base == whole.base && pair.new == whole.new;
+            if figure.repeats.iter().filter_map(|whole| pairs.get(whole)).any(same) {
                 repeating.insert(name.clone());
             }
         }

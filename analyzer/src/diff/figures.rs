@@ -61,6 +61,8 @@ pub enum Group {
     Traffic,
     /// Counts.
     Counts,
+    /// Parts by size of the blocks or copies.
+    Sizes,
     /// Times.
     Times,
 }
@@ -70,17 +72,19 @@ const TRAFFIC: [&str; 5] = ["alloc_bytes", "free_bytes", "implicit_bytes", "copi
 
 impl Group {
     /// Every group, in order.
-    pub const ALL: [Self; 5] =
-        [Self::Memory, Self::Holders, Self::Traffic, Self::Counts, Self::Times];
+    pub const ALL: [Self; 6] =
+        [Self::Memory, Self::Holders, Self::Traffic, Self::Counts, Self::Sizes, Self::Times];
 
-    /// The group of a figure.
+    /// The group of a figure whose name, without its device, is made of `parts`.
     #[must_use]
-    pub fn of(name: &Name, unit: Unit) -> Self {
+    pub fn of(parts: &[String], unit: Unit) -> Self {
+        let part = |index: usize| parts.get(index).map_or("", String::as_str);
         match unit {
+            _ if is_size(parts) => Self::Sizes,
             Unit::Count => Self::Counts,
             Unit::Nanos => Self::Times,
-            Unit::Bytes if TRAFFIC.contains(&name.part(0)) => Self::Traffic,
-            Unit::Bytes if matches!(name.part(2), "library" | "site") => Self::Holders,
+            Unit::Bytes if TRAFFIC.contains(&part(0)) => Self::Traffic,
+            Unit::Bytes if matches!(part(2), "library" | "site") => Self::Holders,
             Unit::Bytes => Self::Memory,
         }
     }
@@ -93,8 +97,19 @@ impl Group {
             Self::Holders => "holders",
             Self::Traffic => "traffic",
             Self::Counts => "counts",
+            Self::Sizes => "sizes",
             Self::Times => "times",
         }
+    }
+}
+
+/// Whether these are the parts of a class of sizes, as in `peak.gpu.size.1MiB`: the second last
+/// one says so, and what stands before it is a figure of its own.
+fn is_size(parts: &[String]) -> bool {
+    let has_sizes = |head: &String| matches!(head.as_str(), "peak" | "live" | "copies" | "sets");
+    match parts {
+        [head, _, .., size, _] => has_sizes(head) && size == "size",
+        _ => false,
     }
 }
 
@@ -107,15 +122,33 @@ pub struct Figure {
     pub unit: Unit,
     /// Whether it is a bound, because events may be missing.
     pub bound: bool,
-    /// A figure that it says again when both are equal.
-    pub repeats: Option<Name>,
+    /// Figures that it says again when it is equal to one of them.
+    pub repeats: Vec<Name>,
+    /// Whether it is that of one device. The last part of its name is the device then.
+    pub of_device: bool,
+    /// Whether it is 0 because what it counts was not used at all.
+    pub idle: bool,
 }
 
 impl Figure {
-    /// A figure that is exact and says nothing again.
+    /// A figure of all devices that is exact and says nothing again.
     #[must_use]
     pub const fn new(value: Option<i128>, unit: Unit) -> Self {
-        Self { value, unit, bound: false, repeats: None }
+        Self { value, unit, bound: false, repeats: Vec::new(), of_device: false, idle: false }
+    }
+
+    /// The parts of its name without the device.
+    #[must_use]
+    pub fn whole<'a>(&self, name: &'a Name) -> &'a [String] {
+        whole(name, self.of_device)
+    }
+}
+
+/// The parts of a name without the device.
+pub(super) fn whole(name: &Name, of_device: bool) -> &[String] {
+    match name.parts().split_last() {
+        Some((_, whole)) if of_device => whole,
+        _ => name.parts(),
     }
 }
 
@@ -131,10 +164,12 @@ impl Figures {
                 entry.insert(figure);
             }
             Entry::Occupied(mut entry) => {
-                let value = together(entry.key(), entry.get().value, figure.value);
+                let parts = figure.whole(entry.key());
+                let value = together(parts, entry.get().value, figure.value);
                 let there = entry.get_mut();
                 there.value = value;
                 there.bound |= figure.bound;
+                there.idle &= figure.idle;
             }
         }
     }
@@ -156,21 +191,38 @@ impl Figures {
         let several = processes.len() > 1;
         let mut all = Self::default();
         for (name, mut figure) in processes.into_iter().flat_map(|process| process.0) {
-            figure.bound |= several && is_moment(&name);
+            figure.bound |= several && is_moment(figure.whole(&name));
             all.add(name, figure);
         }
         all
+    }
+
+    /// Whether another figure of this run says what `figure` says.
+    #[must_use]
+    pub fn says_again(&self, figure: &Figure) -> bool {
+        let same = |whole: &Figure| (whole.value, whole.bound) == (figure.value, figure.bound);
+        figure.repeats.iter().filter_map(|whole| self.get(whole)).any(same)
     }
 }
 
 /// Sums, or the greater of two where a sum says nothing: of two longest calls the longer one, of
 /// two readings of the same device the higher one.
-fn together(name: &Name, one: Option<i128>, other: Option<i128>) -> Option<i128> {
-    const READINGS: [&str; 3] = ["duration", "last_used_bytes", "max_used_bytes"];
+fn together(parts: &[String], one: Option<i128>, other: Option<i128>) -> Option<i128> {
     let (one, other) = (one?, other?);
-    let key = name.last();
-    let greatest = READINGS.contains(&key) || is_percentile(key) || key == "max_ns";
+    let (head, key) = ends(parts);
+    let greatest = match head {
+        "duration" => true,
+        "sampled" => matches!(key, "last_used" | "max_used"),
+        "calls" | "stalls" => key == "max" || is_percentile(key),
+        "peak" | "live" => false,
+        _ => key == "max_ns" || is_percentile(key),
+    };
     Some(if greatest { one.max(other) } else { one.saturating_add(other) })
+}
+
+fn ends(parts: &[String]) -> (&str, &str) {
+    let [first, last] = [parts.first(), parts.last()].map(|part| part.map_or("", String::as_str));
+    (first, last)
 }
 
 fn is_percentile(key: &str) -> bool {
@@ -179,12 +231,12 @@ fn is_percentile(key: &str) -> bool {
 
 /// Whether the figure is that of a moment, and the moments of several processes are not the same
 /// one, or a percentile: put together, such figures are upper bounds.
-fn is_moment(name: &Name) -> bool {
-    let parts = name.parts();
-    name.part(0) == "peak"
-        || parts.iter().any(|part| part == "worst")
-        || name.last() == "max_process_bytes"
-        || is_percentile(name.last())
+fn is_moment(parts: &[String]) -> bool {
+    match ends(parts) {
+        ("peak", _) | ("sampled", "max_process") => true,
+        ("live", _) => false,
+        (_, key) => is_percentile(key) || parts.iter().any(|part| part == "worst"),
+    }
 }
 
 #[cfg(test)]
@@ -210,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_longest_of_two_calls_is_the_longer_one() {
-        assert_eq!(joined(&["calls", "x", "max_ns"], Some(3), Some(4)).value, Some(4));
+        assert_eq!(joined(&["calls", "x", "max"], Some(3), Some(4)).value, Some(4));
         assert_eq!(joined(&["duration"], Some(3), Some(4)).value, Some(4));
         assert_eq!(joined(&["stalls", "alloc", "p99_ns"], Some(3), Some(4)).value, Some(4));
     }

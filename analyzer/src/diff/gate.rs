@@ -13,8 +13,9 @@ use std::cmp::Ordering;
 
 use super::compare::{Comparison, Found, Pair, Spread};
 use super::limit::Limit;
-use super::name::{Name, Pattern, shown};
+use super::name::{Name, Pattern};
 use super::near::unknown;
+use crate::render::clean;
 
 /// How a figure is held against a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +103,7 @@ impl Gate {
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |problem: String| {
             let text = format!("--fail-on '{text}': {problem}; an example is 'peak.device>+5%'");
-            shown(&text)
+            clean(&text)
         };
         let (pattern, rest) = Pattern::parse(text).map_err(wrong)?;
         let rest = rest.trim_start();
@@ -117,7 +118,7 @@ impl Gate {
     /// # Errors
     /// When there is no such figure, or it cannot be held against the limit.
     pub fn judge(&self, comparison: &Comparison) -> Result<Vec<Verdict>, String> {
-        let text = shown(&self.text);
+        let text = clean(&self.text);
         let wrong = |problem: String| format!("--fail-on '{text}': {problem}");
         let mut pairs = comparison.find(&self.pattern);
         if pairs.is_empty() {
@@ -157,7 +158,7 @@ impl Gate {
         let order = self.limit.compare(from, new.median);
         let failed = self.op.holds(order);
         let by =
-            if failed { comparison.contributors(name, new.median >= from) } else { Vec::new() };
+            if failed { comparison.contributors(pair, new.median >= from) } else { Vec::new() };
         Ok(Verdict {
             gate: self.text.clone(),
             pair: pair.clone(),

@@ -48,6 +48,7 @@ impl Facts {
             let word = report["trace"][key].as_bool().map_or(UNKNOWN, yes_or_no);
             facts.say(what, word);
         }
+        facts.say("window", &window(&report["window"]));
         let process = &report["process"];
         facts.say("command line", &texts(&process["command_line"]).join(" "));
         let gpus = process["gpus"].as_array().into_iter().flatten();
@@ -99,6 +100,19 @@ impl Facts {
 
 const fn yes_or_no(yes: bool) -> &'static str {
     if yes { "yes" } else { "no" }
+}
+
+/// The moments between which events are counted, exactly: two that look alike may not be.
+fn window(window: &Value) -> String {
+    let moment = |key: &str| window[key].as_i64().map(|at| format!("{at} ns"));
+    match (moment("since_ns"), moment("until_ns")) {
+        (None, None) => "the whole log".to_owned(),
+        (since, until) => format!(
+            "from {} to {}",
+            since.as_deref().unwrap_or("the start"),
+            until.as_deref().unwrap_or("the end")
+        ),
+    }
 }
 
 fn texts(value: &Value) -> Vec<&str> {

@@ -56,17 +56,6 @@ impl fmt::Display for Name {
     }
 }
 
-/// A text of the process or of the command line with everything escaped that cannot be seen,
-/// marks that turn the direction of text included.
-#[must_use]
-pub fn shown(text: &str) -> String {
-    let letter = |letter: char| match letter {
-        '"' | '\'' | '\\' => letter.to_string(),
-        _ => letter.escape_debug().to_string(),
-    };
-    text.chars().map(letter).collect()
-}
-
 fn quoted(part: &str) -> String {
     let bare = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     if !part.is_empty() && part.chars().all(bare) {

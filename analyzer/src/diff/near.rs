@@ -1,7 +1,8 @@
 //! Names that are near to one that does not exist.
 
 use super::compare::Comparison;
-use super::name::{Name, Pattern, plain, shown};
+use super::name::{Name, Pattern, plain};
+use crate::render::clean;
 
 /// Says that nothing has this name, and what has a name that is near.
 pub(super) fn unknown(pattern: &Pattern, comparison: &Comparison) -> String {
@@ -17,11 +18,11 @@ pub(super) fn unknown(pattern: &Pattern, comparison: &Comparison) -> String {
     }
     near.sort();
     let near: Vec<String> = near.iter().take(3).map(|(_, name)| name.to_string()).collect();
-    let shown = shown(&wanted);
+    let wanted = clean(&wanted);
     if near.is_empty() {
-        format!("there is no figure `{shown}`; {list}")
+        format!("there is no figure `{wanted}`; {list}")
     } else {
-        format!("there is no figure `{shown}`; near it are {}; {list}", near.join(", "))
+        format!("there is no figure `{wanted}`; near it are {}; {list}", near.join(", "))
     }
 }
 

@@ -63,21 +63,29 @@ impl LiveSet {
             Kind::PinnedAlloc => self.alloc(Ledger::Pinned, call, record),
             Kind::HostRegister => self.alloc(Ledger::Registered, call, record),
             Kind::PoolAlloc => self.alloc(Ledger::AsyncPool, call, record),
-            Kind::AddressReserve => self.alloc(Ledger::VmmAddress, call, record),
             Kind::Free => self.free(Ledger::Device, call, record),
             Kind::PinnedFree => self.free(Ledger::Pinned, call, record),
             Kind::HostUnregister => self.free(Ledger::Registered, call, record),
             Kind::PoolFree => self.free(Ledger::AsyncPool, call, record),
-            Kind::AddressFree => self.free(Ledger::VmmAddress, call, record),
             Kind::Copy => self.copy(call, record),
             Kind::Set => self.set(call, record),
             _ => self.apply_rare(kind, call, record, texts),
         }
+        self.views.settle(call.at, call.now);
     }
 
     #[inline(never)]
     fn apply_rare(&mut self, kind: Kind, call: Call, record: &Record, texts: &[u8]) {
         match kind {
+            // Holes are looked for in ranges, so these can show something new.
+            Kind::AddressReserve => {
+                self.looks.changes += 1;
+                self.alloc(Ledger::VmmAddress, call, record);
+            }
+            Kind::AddressFree => {
+                self.looks.changes += 1;
+                self.free(Ledger::VmmAddress, call, record);
+            }
             Kind::PhysicalCreate => self.create(call, record),
             Kind::PhysicalRelease => self.release(call, record),
             Kind::Map => self.map(call, record),
@@ -174,14 +182,14 @@ impl LiveSet {
         }
         let account = Account { ledger, gpu, site: call.site };
         let block = Block { bytes, at: call.at, owner, account };
+        self.looks.changes += u64::from(ledger == Ledger::VmmAddress);
         if let Some(old) = space(&mut self.spaces, ledger).insert(address, block) {
             self.odd.overlaps.note(call.example(ledger, address.0));
             self.gone(address, &old, Why::Implicit, call);
         }
         self.contexts.add_block(owner);
         if ledger == Ledger::Device {
-            let change = self.edges.add(address, bytes);
-            self.views.keep(gpu, &change, call.at, call.now);
+            self.views.keep(gpu, address, bytes);
         }
         self.book(account, bytes, call);
     }
@@ -196,8 +204,7 @@ impl LiveSet {
     fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
         self.contexts.take_block(block.owner);
         if block.account.ledger == Ledger::Device {
-            let change = self.edges.take(address, block.bytes);
-            self.views.keep(block.account.gpu, &change, call.at, call.now);
+            self.views.leave(block.account.gpu, address, block.bytes);
         }
         let traits = self.traits(block.account, block.bytes, block.at);
         self.views.take(block.account, traits, why, call.now);
@@ -217,6 +224,7 @@ impl LiveSet {
             self.stall(Purpose::Free, call, record, None);
             return self.free_failed(ledger, call, address);
         }
+        self.looks.changes += u64::from(ledger == Ledger::VmmAddress);
         let block = space(&mut self.spaces, ledger).remove(address);
         self.stall(Purpose::Free, call, record, block.map(|block| block.bytes));
         match block {
@@ -279,14 +287,17 @@ impl LiveSet {
 
     fn release(&mut self, call: Call, record: &Record) {
         let handle = record.handle::<0>();
-        self.changed(Purpose::Free, call, record, None);
         if call.failed {
+            self.changed(Purpose::Free, call, record, None);
             let account = self.vmm.account(handle);
             let (ledger, gpu) = account
-                .map_or((Ledger::VmmPhysical, GpuSlot::UNKNOWN), |known| (known.ledger, known.gpu));
+                .map_or((Ledger::VmmPhysical, self.only_gpu), |known| (known.ledger, known.gpu));
             return self.views.fail(ledger, gpu);
         }
-        match self.vmm.release(handle) {
+        let released = self.vmm.release(handle);
+        let gone = released.flatten().map(|piece| piece.bytes);
+        self.changed(Purpose::Free, call, record, gone);
+        match released {
             Some(gone) => self.pieces_gone(gone, Why::Asked, call),
             None => self.odd.unknown_frees.note(call.example(Ledger::VmmPhysical, handle.0)),
         }
@@ -296,6 +307,8 @@ impl LiveSet {
         let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
         let handle = record.handle::<3>();
         let account = self.vmm.mapped_account(handle, call.site);
+        let unknown = account.gpu == GpuSlot::UNKNOWN;
+        let account = Account { gpu: if unknown { self.only_gpu } else { account.gpu }, ..account };
         self.changed(Purpose::Alloc, call, record, Some(bytes));
         if call.failed {
             return self.views.fail(Ledger::VmmMapped, account.gpu);
@@ -316,7 +329,7 @@ impl LiveSet {
         let (address, bytes) = (record.address::<0>(), record.bytes::<1>());
         self.changed(Purpose::Free, call, record, Some(bytes));
         if call.failed {
-            let gpu = self.vmm.device_at(address).unwrap_or_default();
+            let gpu = self.vmm.device_at(address).unwrap_or(self.only_gpu);
             return self.views.fail(Ledger::VmmMapped, gpu);
         }
         let gone = self.vmm.unmap(address, bytes);
@@ -417,7 +430,7 @@ impl LiveSet {
             return [Some(self.only_gpu), None];
         }
         let mut gpu = |address| match self.device_at(address) {
-            Some(gpu) if gpu != GpuSlot::UNKNOWN => gpu,
+            Some(gpu) if gpu != GpuSlot::UNKNOWN && gpu != GpuSlot::NONE => gpu,
             _ => self.place(call).0,
         };
         [takes.then(|| gpu(to)), gives.then(|| gpu(from))]
@@ -440,7 +453,7 @@ impl LiveSet {
 
     /// A copy between two contexts of one device stays within it.
     fn peer(&mut self, to: Address, from: Address) -> Direction {
-        let known = |gpu: &GpuSlot| *gpu != GpuSlot::UNKNOWN;
+        let known = |gpu: &GpuSlot| gpu.ordinal().is_some();
         let to = self.device_at(to).filter(known);
         if to.is_some() && to == self.device_at(from) {
             Direction::DeviceToDevice
@@ -469,7 +482,7 @@ impl LiveSet {
         }
         let length = record.duration();
         let [gpu, _] =
-            self.copy_gpus(Direction::HostToDevice, record.address::<0>(), Address(0), call);
+            self.copy_gpus(Direction::HostToDevice, record.address::<1>(), Address(0), call);
         self.views.set(Transfer { bytes, length }, gpu.unwrap_or_default());
     }
 

@@ -25,6 +25,14 @@ impl Default for Book {
     }
 }
 
+impl Book {
+    /// The same, kept in less memory: most sites hold nothing on most devices.
+    fn of_one_device(&self) -> Self {
+        let holdings = self.holdings.sparse();
+        Self { tally: self.tally, series: self.series.clone(), holdings, epoch: self.epoch }
+    }
+}
+
 /// A sum of ledgers.
 #[derive(Clone, Debug)]
 pub struct SumBook {
@@ -61,6 +69,8 @@ pub struct Books {
     sums: [SumBook; SUMS],
     /// Bytes live now of each ledger.
     live: [u64; LEDGERS],
+    /// The ledgers that the event which is being applied has changed, a bit each.
+    changed: u32,
 }
 
 /// Where a block is booked.
@@ -111,7 +121,6 @@ impl Books {
             book.epoch += 1;
         }
         self.live[ledger as usize] = book.tally.live_bytes;
-        book.series.set(now, book.tally.live_bytes);
         if let Some(sum) = ledger.sum() {
             let book = &mut self.sums[sum as usize];
             book.live_bytes = book.live_bytes.saturating_add(block.bytes.0);
@@ -119,10 +128,6 @@ impl Books {
                 book.peak_bytes = book.live_bytes;
                 book.peak_at = at;
                 book.epoch += 1;
-            }
-            let level = book.series.set(now, book.live_bytes);
-            if let Some(last) = book.parts.last_mut().filter(|_| level.max == book.live_bytes) {
-                *last = self.live;
             }
         }
     }
@@ -136,17 +141,42 @@ impl Books {
         book.holdings.take(block, epochs);
         book.tally.take(block.bytes, why);
         self.live[ledger as usize] = book.tally.live_bytes;
-        book.series.set(now, book.tally.live_bytes);
         if let Some(sum) = ledger.sum() {
             let book = &mut self.sums[sum as usize];
             book.live_bytes = book.live_bytes.saturating_sub(block.bytes.0);
+        }
+    }
+
+    /// Everything that one event does is done: what is live now is shown over time.
+    #[inline]
+    pub fn settle(&mut self, now: usize) {
+        if self.changed == 0 {
+            return;
+        }
+        let (mut changed, mut sums) = (std::mem::take(&mut self.changed), 0_u8);
+        while changed != 0 {
+            let index = changed.trailing_zeros() as usize;
+            changed &= changed - 1;
+            let Some(&ledger) = Ledger::ALL.get(index) else { continue };
+            self.books[index].series.set(now, self.live[index]);
+            sums |= ledger.sum().map_or(0, |sum| 1 << sum as u8);
+        }
+        for (index, book) in self.sums.iter_mut().enumerate() {
+            if sums & 1 << index == 0 {
+                continue;
+            }
+            let before = book.series.levels().last().map_or(0, |level| level.max);
             book.series.set(now, book.live_bytes);
+            if let Some(last) = book.parts.last_mut().filter(|_| book.live_bytes > before) {
+                *last = self.live;
+            }
         }
     }
 
     /// Before anything changes: what a sum is made of now is what a new bucket begins with.
     #[inline]
     fn reach(&mut self, ledger: Ledger, now: usize) {
+        self.changed |= 1 << ledger as u32;
         if let Some(sum) = ledger.sum().filter(|&sum| self.sums[sum as usize].parts.len() <= now) {
             let book = &mut self.sums[sum as usize];
             book.series.extend(now);
@@ -160,13 +190,27 @@ impl Books {
         self.books.iter().any(|book| book.tally.is_used())
     }
 
+    /// Books of one device among several.
+    #[must_use]
+    pub fn of_another_device() -> Self {
+        let mut books = Self::default();
+        for book in &mut books.books {
+            book.holdings = Holdings::default().sparse();
+        }
+        books
+    }
+
     /// The same books without the memory that lies on no device.
     #[must_use]
     pub fn of_devices(&self) -> Self {
-        let mut books = self.clone();
-        for &ledger in Ledger::ALL.iter().filter(|ledger| !ledger.on_device()) {
-            books.books[ledger as usize] = Book::default();
-            books.live[ledger as usize] = 0;
+        let mut books = Self { sums: self.sums.clone(), live: self.live, ..Self::default() };
+        for &ledger in Ledger::ALL {
+            if ledger.on_device() {
+                books.books[ledger as usize] = self.books[ledger as usize].of_one_device();
+                books.changed |= self.changed & 1 << ledger as u32;
+            } else {
+                books.live[ledger as usize] = 0;
+            }
         }
         books.sums[Sum::Host as usize] = SumBook::default();
         for parts in &mut books.sums[Sum::Gpu as usize].parts {

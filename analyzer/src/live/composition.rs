@@ -10,6 +10,8 @@
 //! at the end   saved.epoch == epoch ? saved : now
 //! ```
 
+use rustc_hash::FxHashMap;
+
 use super::axis::{AGE_SHIFT, join_pairs};
 use super::sites::SiteIndex;
 use crate::units::Bytes;
@@ -96,6 +98,10 @@ impl Held {
         }
     }
 
+    const fn is_used(&self) -> bool {
+        self.now.count > 0 || self.own.share.count > 0 || self.sum.share.count > 0
+    }
+
     fn join(self, other: Self, epochs: Epochs) -> Self {
         let at = |moment| self.at(moment, epochs).plus(other.at(moment, epochs));
         Self {
@@ -106,17 +112,58 @@ impl Held {
     }
 }
 
-/// Entries by a small number.
+/// Entries by a small number. A sparse table holds only those that were ever used.
 #[derive(Clone, Debug, Default)]
-struct Table(Vec<Held>);
+struct Table {
+    rows: Vec<Held>,
+    /// Of a sparse table: which row is whose, both ways.
+    places: Option<Box<Places>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Places {
+    of: FxHashMap<usize, usize>,
+    indices: Vec<usize>,
+}
 
 impl Table {
+    /// The same entries as a sparse table.
+    fn sparse(&self) -> Self {
+        let mut table = Self { rows: Vec::new(), places: Some(Box::default()) };
+        for (index, held) in self.entries().filter(|(_, held)| held.is_used()) {
+            if let Some(row) = table.row(index) {
+                *row = *held;
+            }
+        }
+        table
+    }
+
+    #[inline]
+    fn row(&mut self, index: usize) -> Option<&mut Held> {
+        let place = match &mut self.places {
+            None => index,
+            Some(places) => *places.of.entry(index).or_insert_with(|| {
+                places.indices.push(index);
+                places.indices.len() - 1
+            }),
+        };
+        if place >= self.rows.len() {
+            self.rows.resize(place + 1, Held::default());
+        }
+        self.rows.get_mut(place)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (usize, &Held)> {
+        let indices = self.places.as_ref().map(|places| &places.indices);
+        self.rows.iter().enumerate().map(move |(place, held)| {
+            let index = indices.and_then(|indices| indices.get(place)).copied();
+            (index.unwrap_or(place), held)
+        })
+    }
+
     #[inline]
     fn entry(&mut self, index: usize, epochs: Epochs) -> Option<&mut Share> {
-        if index >= self.0.len() {
-            self.0.resize(index + 1, Held::default());
-        }
-        let held = self.0.get_mut(index)?;
+        let held = self.row(index)?;
         held.save(epochs);
         Some(&mut held.now)
     }
@@ -138,7 +185,7 @@ impl Table {
     }
 
     fn at(&self, moment: Moment, epochs: Epochs) -> impl Iterator<Item = (usize, Share)> {
-        let all = self.0.iter().map(move |held| held.at(moment, epochs)).enumerate();
+        let all = self.entries().map(move |(index, held)| (index, held.at(moment, epochs)));
         all.filter(|(_, share)| share.count > 0)
     }
 }
@@ -180,6 +227,12 @@ pub struct Holdings {
 }
 
 impl Holdings {
+    /// The same with only the sites that were ever used.
+    #[must_use]
+    pub fn sparse(&self) -> Self {
+        Self { sites: self.sites.sparse(), sizes: self.sizes.clone(), ages: self.ages.clone() }
+    }
+
     /// Adds a block.
     #[inline]
     pub fn add(&mut self, block: Traits, epochs: Epochs) {
@@ -198,13 +251,13 @@ impl Holdings {
 
     /// The axis has doubled its buckets.
     pub fn halve(&mut self, epochs: Epochs) {
-        join_pairs(&mut self.ages.0, |first, second| first.join(second, epochs));
+        join_pairs(&mut self.ages.rows, |first, second| first.join(second, epochs));
     }
 
     /// The axis begins anew: whatever is live is of its first bucket.
     pub fn begin(&mut self, epochs: Epochs) {
-        let all = self.ages.0.drain(..).reduce(|first, second| first.join(second, epochs));
-        self.ages.0.extend(all);
+        let all = self.ages.rows.drain(..).reduce(|first, second| first.join(second, epochs));
+        self.ages.rows.extend(all);
     }
 
     /// By site.

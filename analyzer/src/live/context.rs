@@ -39,6 +39,25 @@ pub struct Counts {
     pub created: u64,
     /// Destroyed.
     pub destroyed: u64,
+    /// Not destroyed yet.
+    pub live: u64,
+}
+
+impl Counts {
+    fn create(&mut self) {
+        self.created += 1;
+        self.live += 1;
+    }
+
+    fn destroy(&mut self) {
+        self.destroyed += 1;
+        self.live = self.live.saturating_sub(1);
+    }
+
+    /// Begins to count anew; what is live stays.
+    pub fn begin(&mut self) {
+        *self = Self { live: self.live, ..Self::default() };
+    }
 }
 
 /// What a thread uses.
@@ -98,14 +117,14 @@ impl Default for Contexts {
 impl Contexts {
     /// A context was made.
     pub fn created(&mut self, handle: Handle, device: GpuSlot) {
-        self.counts.created += 1;
+        self.counts.create();
         self.contexts.insert(handle, Context { device, primary: false });
         self.version += 1;
     }
 
     /// A context was destroyed. Returns whose blocks end.
     pub fn destroyed(&mut self, handle: Handle) -> Vec<OwnerIndex> {
-        self.counts.destroyed += 1;
+        self.counts.destroy();
         self.contexts.remove(&handle);
         self.version += 1;
         self.with_blocks(|owner| owner == Owner::Context(handle))
@@ -117,7 +136,7 @@ impl Contexts {
         primary.references += 1;
         if !primary.active {
             primary.active = true;
-            self.counts.created += 1;
+            self.counts.create();
         }
         let known = self.contexts.insert(handle, Context { device, primary: true });
         if known.is_none_or(|known| !known.primary || known.device != device) {
@@ -145,7 +164,7 @@ impl Contexts {
         if let Some(primary) = self.primaries.remove(&device)
             && primary.active
         {
-            self.counts.destroyed += 1;
+            self.counts.destroy();
         }
         let contexts = std::mem::take(&mut self.contexts);
         let of_device = |handle: &Handle| {
@@ -199,6 +218,8 @@ impl Contexts {
         } else if let Some(device) = current.runtime_device {
             current.device = device;
             owner = Owner::Primary(device);
+        } else {
+            current.device = GpuSlot::UNKNOWN;
         }
         current.owner = self.index(owner);
         current.version = self.version;

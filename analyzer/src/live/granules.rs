@@ -13,8 +13,8 @@ use crate::units::{Address, Bytes, Ticks};
 
 /// Bytes of a block.
 pub const GRANULE: u64 = 2 << 20;
-/// A block with less than this in use is sparse.
-pub const SPARSE: u64 = GRANULE / 10;
+/// A block with less than one part in this many in use is sparse.
+pub const SPARSE: u64 = 10;
 
 /// A block that allocations may share.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ struct Edge {
 
 impl Edge {
     const fn is_sparse(self) -> bool {
-        self.count > 0 && self.used < SPARSE
+        self.count > 0 && self.used.saturating_mul(SPARSE) < GRANULE
     }
 }
 
@@ -59,21 +59,18 @@ impl Granules {
         self.touched += u64::from(edge.count > 0);
         if edge.is_sparse() {
             self.sparse += 1;
-            self.sparse_used += edge.used;
+            self.sparse_used = self.sparse_used.saturating_add(edge.used);
+        }
+    }
+
+    fn forget(&mut self, edge: Edge) {
+        self.touched = self.touched.saturating_sub(u64::from(edge.count > 0));
+        if edge.is_sparse() {
+            self.sparse = self.sparse.saturating_sub(1);
+            self.sparse_used = self.sparse_used.saturating_sub(edge.used);
         }
     }
 }
-
-/// A change: what is there afterwards that was not before, and the other way round.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Change {
-    gained: Granules,
-    lost: Granules,
-}
-
-/// The blocks that allocations share, of all devices: addresses are one space.
-#[derive(Debug, Default)]
-pub struct Edges(FxHashMap<u64, Edge>);
 
 /// The first block of a range, the last one, and how many bytes of it lie in each.
 fn ends(address: Address, bytes: Bytes) -> [(u64, u64); 2] {
@@ -86,76 +83,6 @@ fn ends(address: Address, bytes: Bytes) -> [(u64, u64); 2] {
     [(first, in_first), (last, last_byte % GRANULE + 1)]
 }
 
-impl Edges {
-    /// An allocation is made.
-    #[inline]
-    pub fn add(&mut self, address: Address, bytes: Bytes) -> Change {
-        let mut change = Change::default();
-        change.gained.requested = bytes.0;
-        let [first, last] = ends(address, bytes);
-        change.gained.touched += (last.0 - first.0).saturating_sub(1);
-        self.change(first.0, &mut change, |edge| {
-            *edge = Edge { used: edge.used.saturating_add(first.1), count: edge.count + 1 };
-        });
-        if last.0 != first.0 {
-            self.change(last.0, &mut change, |edge| {
-                *edge = Edge { used: edge.used.saturating_add(last.1), count: edge.count + 1 };
-            });
-        }
-        change
-    }
-
-    /// An allocation is gone.
-    #[inline]
-    pub fn take(&mut self, address: Address, bytes: Bytes) -> Change {
-        let mut change = Change::default();
-        change.lost.requested = bytes.0;
-        let [first, last] = ends(address, bytes);
-        change.lost.touched += (last.0 - first.0).saturating_sub(1);
-        let less = |edge: &mut Edge, used: u64| {
-            let count = edge.count.saturating_sub(1);
-            *edge = Edge { used: edge.used.saturating_sub(used), count };
-        };
-        self.change(first.0, &mut change, |edge| less(edge, first.1));
-        if last.0 != first.0 {
-            self.change(last.0, &mut change, |edge| less(edge, last.1));
-        }
-        change
-    }
-
-    #[inline]
-    fn change(&mut self, block: u64, change: &mut Change, apply: impl FnOnce(&mut Edge)) {
-        match self.0.entry(block) {
-            Entry::Occupied(mut entry) => {
-                change.lost.note(*entry.get());
-                apply(entry.get_mut());
-                change.gained.note(*entry.get());
-                if entry.get().count == 0 {
-                    entry.remove();
-                }
-            }
-            Entry::Vacant(entry) => {
-                let mut edge = Edge::default();
-                apply(&mut edge);
-                change.gained.note(edge);
-                if edge.count > 0 {
-                    entry.insert(edge);
-                }
-            }
-        }
-    }
-
-    /// The sparse blocks that a range begins or ends in, with its bytes there.
-    pub fn sparse_ends(
-        &self,
-        address: Address,
-        bytes: Bytes,
-    ) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let ends = ends(address, bytes).into_iter().filter(|&(_, used)| used > 0);
-        ends.filter(|(block, _)| self.0.get(block).is_some_and(|edge| edge.is_sparse()))
-    }
-}
-
 /// The blocks of one scope, with their worst moment.
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
@@ -165,31 +92,102 @@ pub struct Kept {
     pub worst: Option<(Ticks, Granules)>,
     /// Bytes of the blocks over time.
     pub series: Series,
+    /// The blocks that allocations may share.
+    edges: FxHashMap<u64, Edge>,
+    /// Whether something has changed since the worst moment was looked for.
+    unsettled: bool,
 }
 
 impl Kept {
-    /// Applies a change.
+    /// An allocation is made.
     #[inline]
-    pub fn apply(&mut self, change: &Change, at: Ticks, bucket: usize) {
-        let now = &mut self.now;
-        let (gained, lost) = (&change.gained, &change.lost);
-        let net =
-            |value: u64, gained: u64, lost: u64| value.saturating_add(gained).saturating_sub(lost);
-        now.requested = net(now.requested, gained.requested, lost.requested);
-        now.touched = net(now.touched, gained.touched, lost.touched);
-        now.sparse = net(now.sparse, gained.sparse, lost.sparse);
-        now.sparse_used = net(now.sparse_used, gained.sparse_used, lost.sparse_used);
-        let waste = now.waste();
-        if waste > self.worst.map_or(0, |(_, worst)| worst.waste()) {
-            self.worst = Some((at, *now));
+    pub fn add(&mut self, address: Address, bytes: Bytes) {
+        self.now.requested = self.now.requested.saturating_add(bytes.0);
+        let [first, last] = ends(address, bytes);
+        let between = (last.0 - first.0).saturating_sub(1);
+        self.now.touched = self.now.touched.saturating_add(between);
+        let more = |used: u64| {
+            move |edge: &mut Edge| {
+                let used = edge.used.saturating_add(used);
+                *edge = Edge { used, count: edge.count + 1 };
+            }
+        };
+        self.change(first.0, more(first.1));
+        if last.0 != first.0 {
+            self.change(last.0, more(last.1));
         }
-        self.series.set(bucket, now.bytes());
+        self.unsettled = true;
+    }
+
+    /// An allocation is gone.
+    #[inline]
+    pub fn take(&mut self, address: Address, bytes: Bytes) {
+        self.now.requested = self.now.requested.saturating_sub(bytes.0);
+        let [first, last] = ends(address, bytes);
+        let between = (last.0 - first.0).saturating_sub(1);
+        self.now.touched = self.now.touched.saturating_sub(between);
+        let less = |used: u64| {
+            move |edge: &mut Edge| {
+                let count = edge.count.saturating_sub(1);
+                *edge = Edge { used: edge.used.saturating_sub(used), count };
+            }
+        };
+        self.change(first.0, less(first.1));
+        if last.0 != first.0 {
+            self.change(last.0, less(last.1));
+        }
+        self.unsettled = true;
+    }
+
+    #[inline]
+    fn change(&mut self, block: u64, apply: impl FnOnce(&mut Edge)) {
+        match self.edges.entry(block) {
+            Entry::Occupied(mut entry) => {
+                self.now.forget(*entry.get());
+                apply(entry.get_mut());
+                self.now.note(*entry.get());
+                if entry.get().count == 0 {
+                    entry.remove();
+                }
+            }
+            Entry::Vacant(entry) => {
+                let mut edge = Edge::default();
+                apply(&mut edge);
+                self.now.note(edge);
+                if edge.count > 0 {
+                    entry.insert(edge);
+                }
+            }
+        }
+    }
+
+    /// Everything that one event does is done: what is there now is a moment.
+    #[inline]
+    pub fn settle(&mut self, at: Ticks, bucket: usize) {
+        if !self.unsettled {
+            return;
+        }
+        self.unsettled = false;
+        if self.now.waste() > self.worst.map_or(0, |(_, worst)| worst.waste()) {
+            self.worst = Some((at, self.now));
+        }
+        self.series.set(bucket, self.now.bytes());
     }
 
     /// Begins anew: the first moment is the worst so far.
     pub fn begin(&mut self, at: Ticks) {
         self.worst = (self.now.waste() > 0).then_some((at, self.now));
         self.series.begin(self.now.bytes());
+    }
+
+    /// The sparse blocks that a range begins or ends in, with its bytes there.
+    pub fn sparse_ends(
+        &self,
+        address: Address,
+        bytes: Bytes,
+    ) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let ends = ends(address, bytes).into_iter().filter(|&(_, used)| used > 0);
+        ends.filter(|(block, _)| self.edges.get(block).is_some_and(|edge| edge.is_sparse()))
     }
 }
 
@@ -201,37 +199,36 @@ mod tests {
 
     #[test]
     fn neighbours_share_a_block_and_it_stays_for_the_last_of_them() {
-        let (mut edges, mut kept) = (Edges::default(), Kept::default());
+        let mut kept = Kept::default();
         let base = 64 * MIB;
-        let mut apply = |change: Change, at| {
-            kept.apply(&change, Ticks(at), 0);
-            kept.now
-        };
         // 512 B and 5 MiB − 512 B behind it: blocks 0 to 2, the last one half full.
-        apply(edges.add(Address(base), Bytes(512)), 1);
-        let now = apply(edges.add(Address(base + 512), Bytes(5 * MIB - 512)), 2);
+        let (small, large) = (Bytes(512), Bytes(5 * MIB - 512));
+        kept.add(Address(base), small);
+        kept.settle(Ticks(1), 0);
+        kept.add(Address(base + 512), large);
+        kept.settle(Ticks(2), 0);
+        let now = kept.now;
         assert_eq!((now.touched, now.requested, now.sparse), (3, 5 * MIB, 0));
-        let now = apply(edges.take(Address(base + 512), Bytes(5 * MIB - 512)), 3);
+        kept.take(Address(base + 512), large);
+        kept.settle(Ticks(3), 0);
+        let now = kept.now;
         assert_eq!((now.touched, now.requested), (1, 512));
         assert_eq!((now.sparse, now.sparse_used), (1, 512));
-        let now = apply(edges.take(Address(base), Bytes(512)), 4);
-        assert_eq!(now, Granules::default());
-        assert_eq!(
-            kept.worst.map(|(at, worst)| (at, worst.waste())),
-            Some((Ticks(1), 2 * MIB - 512))
-        );
-        assert!(edges.0.is_empty());
+        kept.take(Address(base), small);
+        assert_eq!(kept.now, Granules::default());
+        let worst = kept.worst.map(|(at, worst)| (at, worst.waste()));
+        assert_eq!(worst, Some((Ticks(1), 2 * MIB - 512)));
+        assert!(kept.edges.is_empty());
     }
 
     #[test]
     fn ranges_at_the_end_of_the_address_space_overflow_nothing() {
-        let mut edges = Edges::default();
+        let mut kept = Kept::default();
         for (address, bytes) in [(u64::MAX, u64::MAX), (u64::MAX - 5, 3), (0, 0), (1, u64::MAX)] {
-            let mut kept = Kept::default();
-            kept.apply(&edges.add(Address(address), Bytes(bytes)), Ticks(0), 0);
-            kept.apply(&edges.take(Address(address), Bytes(bytes)), Ticks(0), 0);
+            kept.add(Address(address), Bytes(bytes));
+            kept.take(Address(address), Bytes(bytes));
             assert_eq!(kept.now.touched, 0, "{address:x} {bytes:x}");
         }
-        assert!(edges.0.is_empty());
+        assert!(kept.edges.is_empty());
     }
 }

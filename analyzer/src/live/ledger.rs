@@ -123,17 +123,20 @@ pub struct GpuSlot(pub u8);
 impl GpuSlot {
     /// No device, or one that is not known.
     pub const UNKNOWN: Self = Self(0);
+    /// Memory that is on no device.
+    pub const NONE: Self = Self(u8::MAX);
 
     /// The slot of a device as CUDA numbers it; what cannot be a number of a device is unknown.
     #[must_use]
     pub fn of(device: i64) -> Self {
-        u8::try_from(device).ok().and_then(|device| device.checked_add(1)).map_or(Self(0), Self)
+        let slot = u8::try_from(device).ok().and_then(|device| device.checked_add(1)).map(Self);
+        slot.filter(|&slot| slot != Self::NONE).unwrap_or(Self::UNKNOWN)
     }
 
     /// The device's ordinal.
     #[must_use]
     pub fn ordinal(self) -> Option<u32> {
-        self.0.checked_sub(1).map(u32::from)
+        if self == Self::NONE { None } else { self.0.checked_sub(1).map(u32::from) }
     }
 }
 

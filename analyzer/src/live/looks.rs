@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::granules::Edges;
+use super::granules::Kept;
 use super::ledger::Ledger;
 use super::sites::SiteIndex;
 use super::space::Space;
@@ -72,7 +72,8 @@ pub struct Looks {
     pub gaps: Option<(Ticks, Gaps)>,
     /// Who kept sparse blocks when the most was kept, and when.
     pub pins: Option<(Ticks, Vec<Pin>)>,
-    pinned_waste: u64,
+    /// Bytes kept from use at that moment.
+    pub pinned_waste: u64,
     /// Events of virtual memory management since the last look.
     pub changes: u64,
 }
@@ -81,7 +82,7 @@ impl Looks {
     /// Looks at the ranges, unless too little has changed for how much there is to see.
     pub fn at_ranges(&mut self, reserved: &Space, vmm: &Vmm, at: Ticks) {
         const FEW: u64 = 4_096;
-        let size = vmm.mapping_count() as u64;
+        let size = vmm.mapping_count() as u64 + reserved.len() as u64;
         if self.changes == 0 || (size > FEW && self.changes.saturating_mul(16) < size) {
             return;
         }
@@ -94,12 +95,13 @@ impl Looks {
     }
 
     /// Looks at who keeps sparse blocks, when notably more is kept than at the last look.
-    pub fn at_pins(&mut self, device: &Space, edges: &Edges, waste: u64, at: Ticks) {
+    pub fn at_pins(&mut self, device: &Space, kept: &Kept, at: Ticks) {
+        let waste = kept.now.waste();
         if waste <= self.pinned_waste.saturating_add(self.pinned_waste / 20) {
             return;
         }
         self.pinned_waste = waste;
-        self.pins = Some((at, pins(device, edges)));
+        self.pins = Some((at, pins(device, kept)));
     }
 }
 
@@ -165,13 +167,13 @@ fn range_gaps(address: Address, bytes: Bytes, vmm: &Vmm) -> Option<RangeGaps> {
 
 /// Who keeps sparse blocks, the most blocks first.
 #[must_use]
-pub fn pins(device: &Space, edges: &Edges) -> Vec<Pin> {
+pub fn pins(device: &Space, kept: &Kept) -> Vec<Pin> {
     let mut by_site: FxHashMap<SiteIndex, Pin> = FxHashMap::default();
     for (address, block) in device.iter() {
         if block.account.ledger != Ledger::Device {
             continue;
         }
-        for (_, used) in edges.sparse_ends(address, block.bytes) {
+        for (_, used) in kept.sparse_ends(address, block.bytes) {
             let site = block.account.site;
             let pin = by_site.entry(site).or_insert(Pin { site, blocks: 0, used: 0 });
             pin.blocks += 1;

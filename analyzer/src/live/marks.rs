@@ -67,13 +67,32 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Begins to count anew; ranges that are open stay so.
-    pub fn restart(&mut self) {
+    /// Begins to count anew. Ranges that are open stay so, with their names; others are
+    /// forgotten. `stacks` are those of every thread.
+    pub fn restart<'a>(&mut self, stacks: impl Iterator<Item = &'a mut Stack>) {
         self.marks.clear();
         self.mark_count = 0;
         self.uncounted = 0;
-        for range in &mut self.ranges {
-            (range.count, range.total) = (0, 0);
+        let mut places = Vec::with_capacity(self.ranges.len());
+        let mut kept = Vec::new();
+        for range in self.ranges.drain(..) {
+            places.push((range.open > 0).then_some(kept.len()));
+            if range.open > 0 {
+                kept.push(RangeTotal { count: 0, total: 0, ..range });
+            }
+        }
+        self.ranges = kept;
+        let place = |old: usize| places.get(old).copied().flatten();
+        self.names.retain(|_, index| match place(*index) {
+            Some(new) => {
+                *index = new;
+                true
+            }
+            None => false,
+        });
+        let open = stacks.flat_map(|stack| &mut stack.begun).chain(self.by_id.values_mut());
+        for begun in open {
+            begun.name = begun.name.and_then(place);
         }
     }
 

@@ -61,7 +61,6 @@ use crate::order::{LaneStart, Record, Sink};
 use crate::units::{Bytes, Ticks};
 use composition::Traits;
 use context::Current;
-use granules::Edges;
 use marks::Stack;
 use space::Space;
 use vmm::Vmm;
@@ -120,7 +119,6 @@ pub struct LiveSet {
     pub events: u64,
     /// When counting began, if not with the log.
     pub since: Option<Ticks>,
-    edges: Edges,
     /// The last bucket of the axis that an event was in.
     bucket: usize,
     threads: Vec<Thread>,
@@ -173,7 +171,6 @@ impl LiveSet {
             odd: Odd::default(),
             events: 0,
             since: None,
-            edges: Edges::default(),
             bucket: 0,
             threads: Vec::new(),
             last_lanes: FxHashMap::default(),
@@ -192,29 +189,43 @@ impl LiveSet {
         self.stalls.begin();
         self.sites.begin();
         self.samples.begin();
-        self.looks = Looks::default();
-        self.looks.changes = 1;
-        self.marks.restart();
+        self.looks = Looks { changes: 1, ..Looks::default() };
+        self.marks.restart(self.threads.iter_mut().map(|thread| &mut thread.ranges));
+        self.steps.begin(self.contexts.counts);
+        self.contexts.counts.begin();
         self.graphs.begin();
         self.objects.begin();
-        self.steps.begin();
         self.odd = Odd::default();
         self.events = 0;
         self.lanes.iter_mut().for_each(|lane| lane.calls = false);
+        self.look(at);
+    }
+
+    /// Nothing more happens up to this moment, which may be long after the last event.
+    pub fn end(&mut self, at: Ticks) {
+        if self.axis.is_outgrown(at) {
+            self.outgrow(at);
+        }
+        self.look(at);
     }
 
     /// Looks at what needs the order of addresses, as it is now.
-    pub fn look(&mut self, at: Ticks) {
+    fn look(&mut self, at: Ticks) {
         self.looks.count += 1;
         self.looks.at_ranges(&self.spaces.reserved, &self.vmm, at);
-        let waste = self.views.all.kept.now.waste();
-        self.looks.at_pins(&self.spaces.device, &self.edges, waste, at);
+        self.looks.at_pins(&self.spaces.device, &self.views.all.kept, at);
     }
 
     /// The last bucket of the time axis that an event was in.
     #[must_use]
     pub const fn reached(&self) -> usize {
         self.bucket
+    }
+
+    /// Live blocks of which a later one takes a part: their free was not seen.
+    #[must_use]
+    pub fn stale(&self) -> Share {
+        self.spaces.device.stale()
     }
 
     /// The holes in reserved ranges now.

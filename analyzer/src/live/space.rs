@@ -3,11 +3,13 @@
 //! The hot path is a hash map. The ordered index is built when a copy first asks what lies at an
 //! address inside a block, and kept from then on.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::books::Account;
+use super::composition::Share;
 use super::context::OwnerIndex;
 use crate::units::{Address, Bytes, Ticks};
 
@@ -81,6 +83,38 @@ impl Space {
         addresses.sort_unstable();
         let removed = |address| self.remove(address).map(|block| (address, block));
         addresses.into_iter().filter_map(removed).collect()
+    }
+
+    /// Number of live blocks.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Live blocks that a later one lies in, or that lie in a later one, though the driver never
+    /// gives an address twice: their free was not seen. Bytes and number.
+    #[must_use]
+    pub fn stale(&self) -> Share {
+        let mut blocks: Vec<(Address, &Block)> = self.iter().collect();
+        blocks.sort_unstable_by_key(|&(address, block)| (address, Reverse(block.bytes)));
+        let mut stale = FxHashSet::default();
+        // The blocks that reach behind the start of the one that is looked at.
+        let mut open: Vec<(Address, &Block)> = Vec::new();
+        for (address, block) in blocks {
+            open.retain(|&(start, open)| address.0 - start.0 < open.bytes.0);
+            for &(start, other) in &open {
+                let older = if other.at < block.at { start } else { address };
+                stale.insert(older);
+            }
+            // Of blocks that overlap one goes, so no more than one is ever open.
+            open.retain(|(start, _)| !stale.contains(start));
+            if block.bytes.0 > 0 && !stale.contains(&address) {
+                open.push((address, block));
+            }
+        }
+        let shares = stale.iter().filter_map(|address| self.blocks.get(address));
+        let add = |sum: Share, block: &Block| sum.plus(Share { bytes: block.bytes.0, count: 1 });
+        shares.fold(Share::default(), add)
     }
 
     /// Every live block with its address, in no order.

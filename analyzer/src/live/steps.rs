@@ -257,10 +257,13 @@ impl Steps {
         Gap { at, process: Bytes(process), explained, objects }
     }
 
-    /// Begins to count anew; the last reading still stands.
-    pub fn begin(&mut self) {
+    /// Begins to count anew, after so many contexts; the last reading still stands.
+    pub fn begin(&mut self, contexts: Counts) {
+        self.count_contexts(contexts);
         self.steps.clear();
         self.count = 0;
         self.max = self.last_gap.clone();
+        // Contexts are counted anew as well.
+        self.contexts = Counts::default();
     }
 }

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 
 use super::books::{Account, Books};
 use super::composition::Traits;
-use super::granules::{Change, Kept};
+use super::granules::Kept;
 use super::ledger::{GpuSlot, Ledger, Why};
 use super::traffic::{CopyKey, Traffic, Transfer};
-use crate::units::Ticks;
+use crate::units::{Address, Bytes, Ticks};
 
 /// One scope.
 #[derive(Clone, Debug, Default)]
@@ -52,30 +52,38 @@ impl Views {
         if self.only == Some(gpu) {
             return None;
         }
+        if gpu == GpuSlot::NONE {
+            self.split();
+            return None;
+        }
         self.apart(gpu)
     }
 
     #[inline(never)]
     fn apart(&mut self, gpu: GpuSlot) -> Option<&mut View> {
-        match self.only {
-            None if self.gpus.is_empty() => {
-                self.only = Some(gpu);
-                return None;
-            }
-            None => {}
-            Some(only) => {
-                let view = self.all.of_devices();
-                *self.slot(only)? = view;
-                self.only = None;
-            }
+        if self.only.is_none() && self.gpus.is_empty() {
+            self.only = Some(gpu);
+            return None;
         }
+        self.split();
         self.slot(gpu)
+    }
+
+    /// From here on all of them together are not the only one.
+    fn split(&mut self) {
+        let only = self.only.take();
+        let view = only.map(|_| self.all.of_devices());
+        if let Some(slot) = self.slot(only.unwrap_or_default())
+            && let Some(view) = view
+        {
+            *slot = view;
+        }
     }
 
     fn slot(&mut self, gpu: GpuSlot) -> Option<&mut View> {
         let index = usize::from(gpu.0);
         if index >= self.gpus.len() {
-            self.gpus.resize_with(index + 1, View::default);
+            self.gpus.resize_with(index + 1, View::of_another_device);
         }
         self.gpus.get_mut(index)
     }
@@ -116,13 +124,31 @@ impl Views {
         self.all.books.fail(ledger);
     }
 
-    /// Books a change of 2 MiB blocks.
+    /// Books 2 MiB blocks of a new allocation.
     #[inline]
-    pub fn keep(&mut self, gpu: GpuSlot, change: &Change, at: Ticks, now: usize) {
+    pub fn keep(&mut self, gpu: GpuSlot, address: Address, bytes: Bytes) {
         if let Some(view) = self.gpu(gpu) {
-            view.kept.apply(change, at, now);
+            view.kept.add(address, bytes);
         }
-        self.all.kept.apply(change, at, now);
+        self.all.kept.add(address, bytes);
+    }
+
+    /// Books that the blocks of an allocation are no longer kept by it.
+    #[inline]
+    pub fn leave(&mut self, gpu: GpuSlot, address: Address, bytes: Bytes) {
+        if let Some(view) = self.gpu(gpu) {
+            view.kept.take(address, bytes);
+        }
+        self.all.kept.take(address, bytes);
+    }
+
+    /// Everything that one event does is done.
+    #[inline]
+    pub fn settle(&mut self, at: Ticks, now: usize) {
+        for view in self.each() {
+            view.books.settle(now);
+            view.kept.settle(at, now);
+        }
     }
 
     /// Counts a copy, on each of the devices at its ends.
@@ -166,6 +192,10 @@ impl Views {
 }
 
 impl View {
+    fn of_another_device() -> Self {
+        Self { books: Books::of_another_device(), ..Self::default() }
+    }
+
     /// The same without what lies on no device.
     fn of_devices(&self) -> Self {
         let (books, traffic) = (self.books.of_devices(), self.traffic.of_devices());

@@ -66,8 +66,9 @@ impl Vmm {
         self.next += 1;
         self.physical.insert(number, Physical { piece, references: 1, mappings: 0 });
         let former = self.handles.insert(handle, number)?;
-        let gone = self.physical.get_mut(&former).map(|physical| physical.references = 0);
-        Some(gone.and_then(|()| self.settle(former)))
+        // Its last reference may have gone by another handle: then it was free to be given anew.
+        self.referenced(former)?.references = 0;
+        Some(self.settle(former))
     }
 
     /// The account of the allocation that a handle names.
@@ -78,6 +79,10 @@ impl Vmm {
 
     fn by_handle(&self, handle: Handle) -> Option<&Physical> {
         self.handles.get(&handle).and_then(|number| self.physical.get(number))
+    }
+
+    fn referenced(&mut self, number: u64) -> Option<&mut Physical> {
+        self.physical.get_mut(&number).filter(|physical| physical.references > 0)
     }
 
     /// Adds a reference, found by an address that it is mapped at, else by the handle.
@@ -94,8 +99,8 @@ impl Vmm {
     /// if it is.
     pub fn release(&mut self, handle: Handle) -> Option<Option<Piece>> {
         let number = *self.handles.get(&handle)?;
-        let physical = self.physical.get_mut(&number)?;
-        physical.references = physical.references.saturating_sub(1);
+        let physical = self.referenced(number)?;
+        physical.references -= 1;
         if physical.references == 0 {
             self.handles.remove(&handle);
         }
@@ -118,7 +123,10 @@ impl Vmm {
     /// Where a mapping of `handle` is booked: with the device of what it maps.
     #[must_use]
     pub fn mapped_account(&self, handle: Handle, site: SiteIndex) -> Account {
-        let gpu = self.account(handle).map_or(GpuSlot::UNKNOWN, |account| account.gpu);
+        let gpu = match self.account(handle) {
+            Some(account) if account.ledger == Ledger::VmmHost => GpuSlot::NONE,
+            account => account.map_or(GpuSlot::UNKNOWN, |account| account.gpu),
+        };
         Account { ledger: Ledger::VmmMapped, gpu, site }
     }
 

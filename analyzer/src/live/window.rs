@@ -1,5 +1,6 @@
 //! The live set within a window of time: what comes before it is applied and not counted, what
-//! comes behind it is not applied.
+//! comes behind it is read, for what is damaged there and how long the process ran, and not
+//! applied.
 
 use super::LiveSet;
 use crate::order::{LaneStart, Record, Sink};
@@ -20,7 +21,6 @@ pub struct Windowed {
     live: LiveSet,
     window: Window,
     begun: bool,
-    done: bool,
 }
 
 impl Windowed {
@@ -28,7 +28,7 @@ impl Windowed {
     #[must_use]
     pub const fn new(live: LiveSet, window: Window) -> Self {
         let begun = window.since.is_none();
-        Self { live, window, begun, done: false }
+        Self { live, window, begun }
     }
 
     /// The live set at the end of the window, or of the log, whose last stamp is `last`.
@@ -38,7 +38,7 @@ impl Windowed {
             self.live.begin(since);
         }
         let end = self.window.until.map_or(last, |until| until.min(last));
-        self.live.look(end);
+        self.live.end(self.window.since.map_or(end, |since| end.max(since)));
         self.live
     }
 
@@ -65,16 +65,11 @@ impl Sink for Windowed {
         let mut records = records;
         if let Some(until) = self.window.until {
             let within = records.partition_point(|record| record.stamp() <= until);
-            self.done |= within < records.len();
             records = records.get(..within).unwrap_or(records);
         }
         match self.window.since {
             Some(since) if !self.begun => self.begin_by(lane, records, texts, since),
             _ => self.live.records(lane, records, texts),
         }
-    }
-
-    fn is_done(&self) -> bool {
-        self.done
     }
 }

@@ -46,9 +46,11 @@ impl<const N: usize> Table<N> {
             let mut line = String::new();
             for ((cell, &width), &(_, align)) in cells {
                 line.push_str("  ");
+                // A width in a format may not be above 65,535, and a name in a log may be longer.
+                let gap = " ".repeat(width.saturating_sub(cell.chars().count()));
                 match align {
-                    Align::Left => line.push_str(&format!("{cell:<width$}")),
-                    Align::Right => line.push_str(&format!("{cell:>width$}")),
+                    Align::Left => line.extend([cell.as_str(), &gap]),
+                    Align::Right => line.extend([&gap, cell.as_str()]),
                 }
             }
             writeln!(out, "{}", line.trim_end())?;
@@ -57,13 +59,19 @@ impl<const N: usize> Table<N> {
     }
 }
 
-/// The text with every control character escaped: a log may say anything, also to a terminal.
+/// The text with everything escaped that cannot be seen: control characters, and marks that
+/// turn the direction of text or have no width. A log may say anything, also to a terminal.
 #[must_use]
 pub fn clean(text: &str) -> String {
-    let escaped = |letter: char| {
-        if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
-    };
-    text.chars().map(escaped).collect()
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            ' '..='~' => shown.push(letter),
+            // Behind a letter, an accent that stands alone is a part of that letter.
+            _ => shown.extend(format!("a{letter}").escape_debug().skip(1)),
+        }
+    }
+    shown
 }
 
 /// A number with its thousands apart.
@@ -95,5 +103,14 @@ mod tests {
     #[test]
     fn a_log_cannot_speak_to_the_terminal() {
         assert_eq!(clean("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
+        assert_eq!(clean("a\u{202e}b\u{200b}\u{9b}"), "a\\u{202e}b\\u{200b}\\u{9b}");
+    }
+
+    #[test]
+    fn letters_of_every_script_quotes_and_backslashes_stay_as_they_are() {
+        for text in ["cudnn \"8\" 'x' C:\\a", "\u{7d2b}.so", "e\u{301}t\u{e9}", "हिन्दी"]
+        {
+            assert_eq!(clean(text), text);
+        }
     }
 }

@@ -54,6 +54,7 @@ impl Builder<'_> {
             unknown_frees: self.oddities(&live.odd.unknown_frees),
             overlaps: self.oddities(&live.odd.overlaps),
             graphs: handles::graphs(self),
+            stale: live.stale(),
             sampled: self.sampled(),
             handles: handles::handles(self),
             gap: handles::gaps(self),

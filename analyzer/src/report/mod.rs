@@ -26,7 +26,7 @@ use gmmtrace_format::definition::Layer;
 
 use crate::analysis::held::SiteName;
 use crate::input::{GpuFacts, Process, WriterState};
-use crate::live::Ledger;
+use crate::live::{Ledger, Share};
 use crate::units::{Bytes, Gpu, Nanos};
 
 /// Everything that is said about one log.
@@ -58,6 +58,8 @@ pub struct Report {
     pub overlaps: OddReport,
     /// Graphs.
     pub graphs: GraphsReport,
+    /// Live blocks of which a later one takes a part: their free was not seen.
+    pub stale: Share,
     /// Readings of device memory.
     pub sampled: Vec<SampledReport>,
     /// Objects without bytes of their own.

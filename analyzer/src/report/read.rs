@@ -32,8 +32,4 @@ impl<P: FnMut(usize, usize)> Sink for Reading<P> {
     fn progress(&mut self, done: usize, all: usize) {
         (self.progress)(done, all);
     }
-
-    fn is_done(&self) -> bool {
-        self.live.is_done()
-    }
 }

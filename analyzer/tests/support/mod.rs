@@ -4,6 +4,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gmmtrace::input::Log;
 use gmmtrace::live::Window;
@@ -297,6 +298,11 @@ pub fn exercise(bytes: &[u8]) -> Option<u64> {
     let log = try_open(bytes).ok()?;
     let report = read(&log);
     render::text::write(&report, &mut std::io::sink()).unwrap();
+    // Pages take long to draw in a debug build.
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    if COUNT.fetch_add(1, Ordering::Relaxed).is_multiple_of(16) {
+        render::html::write(&report, &mut std::io::sink()).unwrap();
+    }
     gmmtrace::cli::dump::write(&log, &mut std::io::sink()).unwrap();
     Some(render::json::value(&report)["trace"]["events"].as_u64().unwrap())
 }
@@ -307,9 +313,17 @@ pub fn schema_path() -> std::path::PathBuf {
 
 /// Holds a report against the schema.
 pub fn assert_valid(report: &Value) {
-    let mut schemas = boon::Schemas::new();
-    let mut compiler = boon::Compiler::new();
-    let schema = compiler.compile(schema_path().to_str().unwrap(), &mut schemas).unwrap();
-    let found = schemas.validate(report, schema).map_err(|error| format!("{error:#}"));
+    thread_local! {
+        static SCHEMA: (boon::Schemas, boon::SchemaIndex) = {
+            let mut schemas = boon::Schemas::new();
+            let mut compiler = boon::Compiler::new();
+            let path = schema_path();
+            let schema = compiler.compile(path.to_str().unwrap(), &mut schemas).unwrap();
+            (schemas, schema)
+        };
+    }
+    let found = SCHEMA.with(|(schemas, schema)| {
+        schemas.validate(report, *schema).map_err(|error| format!("{error:#}"))
+    });
     assert_eq!(found, Ok(()));
 }

@@ -1,61 +1,120 @@
-//! Who holds memory at the end and at the peaks, by library and by site.
+//! Who holds memory at the end and at the peaks: by library, by site, and by size of the blocks.
 
 use serde_json::Value;
 
-use super::{Reading, is_bound, leaf, named, objects, rows, text};
+use super::{Reading, figure, is_bound, named, objects, rows, text};
+use crate::diff::figures::Figure;
 use crate::diff::name::Name;
 
-/// A sum, and the ledgers that it adds.
-fn added(report: &Value) -> Vec<(String, Vec<String>)> {
-    let adds = |value: &Value| rows(value).filter_map(text).collect::<Vec<_>>();
-    let mut sums: Vec<_> =
-        objects(&report["sums"]).map(|(sum, value)| (sum.clone(), adds(&value["adds"]))).collect();
-    if sums.is_empty() {
-        let name = report["peak"]["sum"].as_str().unwrap_or("gpu").to_owned();
-        sums.push((name, adds(&report["peak"]["adds"])));
+/// Sums, and the ledgers that each adds.
+pub(super) struct Sums(Vec<(String, Vec<String>)>);
+
+impl Sums {
+    /// Those of a report. Where it has none there is one, at the top of `peak`.
+    pub(super) fn of(report: &Value) -> Self {
+        let adds = |value: &Value| rows(value).filter_map(text).collect::<Vec<_>>();
+        let sums = objects(&report["sums"]);
+        let mut sums: Vec<_> =
+            sums.map(|(sum, value)| (sum.clone(), adds(&value["adds"]))).collect();
+        if sums.is_empty() {
+            sums.push((main(report).to_owned(), adds(&report["peak"]["adds"])));
+        }
+        Self(sums)
     }
-    sums
+
+    /// The sum that a ledger is in.
+    fn with(&self, ledger: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(_, adds)| adds.iter().any(|added| added == ledger));
+        found.map(|(sum, _)| sum.as_str())
+    }
 }
 
-/// Adds what every sum and every ledger is made of.
-pub(super) fn holders(reading: &mut Reading<'_>, report: &Value) {
-    let sums = added(report);
-    let sum_of = |ledger: &str| {
-        let found = sums.iter().find(|(_, adds)| adds.iter().any(|added| added == ledger));
-        found.map(|(sum, _)| sum.as_str())
-    };
-    for row in rows(&report["live_at_end"]) {
+/// The sum that `peak` and `live` are about.
+fn main(scope: &Value) -> &str {
+    scope["peak"]["sum"].as_str().unwrap_or("gpu")
+}
+
+/// Adds what the main sum and every ledger are made of, of all devices or of one.
+pub(super) fn holders(reading: &mut Reading<'_>, scope: &Value, sums: &Sums) {
+    for row in rows(&scope["live_at_end"]) {
         let ledger = named(row, "ledger");
-        let sum = sum_of(&ledger);
+        let sum = sums.with(&ledger);
         if let Some(sum) = sum {
             holder(reading, "live", sum, None, row);
         }
         holder(reading, "live", &ledger, sum, row);
     }
-    let sum = report["peak"]["sum"].as_str().unwrap_or("gpu");
-    rows(&report["peak"]["held"]).for_each(|row| holder(reading, "peak", sum, None, row));
-    for (other, value) in objects(&report["sums"]).filter(|(other, _)| *other != sum) {
-        rows(&value["held"]).for_each(|row| holder(reading, "peak", other, None, row));
+    composition(reading, main(scope), None, &scope["peak"]);
+    for (ledger, peak) in objects(&scope["peak"]["ledgers"]) {
+        composition(reading, ledger, sums.with(ledger), peak);
     }
-    for (ledger, peak) in objects(&report["peak"]["ledgers"]) {
-        let sum = sum_of(ledger);
-        rows(&peak["held"]).for_each(|row| holder(reading, "peak", ledger, sum, row));
-    }
+    let live = &scope["live"];
+    let sum = live["sum"].as_str().unwrap_or("gpu");
+    sizes(reading, &Name::of(&["live", sum]), "bytes", live, None);
 }
 
-/// One row of a composition. What is in a ledger is said again when it is the same in its sum.
+/// Adds what the peaks of the other sums are made of.
+pub(super) fn other_peaks(reading: &mut Reading<'_>, report: &Value) {
+    let others = objects(&report["sums"]).filter(|(sum, _)| *sum != main(report));
+    others.for_each(|(sum, value)| composition(reading, sum, None, value));
+}
+
+/// What the peak of a sum, or of a ledger in one, is made of.
+fn composition(reading: &mut Reading<'_>, of: &str, sum: Option<&str>, value: &Value) {
+    rows(&value["held"]).for_each(|row| holder(reading, "peak", of, sum, row));
+    let within = sum.map(|sum| Name::of(&["peak", sum]));
+    sizes(reading, &Name::of(&["peak", of]), "bytes", value, within.as_ref());
+}
+
+/// One row of a composition. What is in a ledger is said again when it is the same in its sum,
+/// and what a site holds when it is all that its library holds.
 fn holder(reading: &mut Reading<'_>, kind: &str, of: &str, sum: Option<&str>, row: &Value) {
     let (ledger, bound) = (named(row, "ledger"), is_bound(row));
     let (site, library) =
         (site(&row["site"], reading.executable), library(&row["site"], reading.executable));
-    let tails: [&[&str]; 2] = [&["library", &library], &["site", &ledger, &site]];
+    let of_library: &[&str] = &["library", &library];
+    let tails = [of_library, &["site", &ledger, &site]];
     let heads: [(&str, &[&str]); 2] = [("bytes", &[kind]), ("count", &[kind, "count"])];
     for (key, head) in heads {
         for tail in tails {
             let name = |of: &str| Name::of(&[head, &[of], tail].concat());
-            leaf(reading, &name(of), key, &row[key], bound, sum.map(name));
+            if let Some(figure) = figure(key, &row[key], bound) {
+                let all = Name::of(&[head, &[of], of_library].concat());
+                let all = (tail != of_library).then_some(all);
+                let repeats = sum.map(name).into_iter().chain(all).collect();
+                reading.add(name(of), Figure { repeats, ..figure });
+            }
         }
     }
+}
+
+/// Adds the parts of the figure `whole` by size, each under the least size of its class. `key`
+/// says whether they are bytes or a count: within a class one tells the other within a factor of
+/// two. Where one class is all, the whole says the same; where all of it is `within` a sum, its
+/// classes do.
+pub(super) fn sizes(
+    reading: &mut Reading<'_>,
+    whole: &Name,
+    key: &str,
+    value: &Value,
+    within: Option<&Name>,
+) {
+    for row in rows(&value["by_size"]) {
+        let Some(from) = row["from_bytes"].as_u64() else { continue };
+        let class = |name: &Name| name.with("size").with(&size(from));
+        if let Some(figure) = figure(key, &row[key], is_bound(value)) {
+            let repeats = within.map(class).into_iter().chain([whole.clone()]).collect();
+            reading.add(class(whole), Figure { repeats, ..figure });
+        }
+    }
+}
+
+/// A size in the largest unit that it is a whole number of.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let power = if bytes == 0 { 0 } else { bytes.trailing_zeros() / 10 };
+    let unit = UNITS.get(power as usize).copied().unwrap_or_default();
+    format!("{}{unit}", bytes >> (power * 10))
 }
 
 /// A library by its file name: releases are installed in other directories. The executable has
@@ -78,4 +137,15 @@ pub(super) fn site(site: &Value, executable: Option<&str>) -> String {
     let within =
         if frames.is_empty() { String::new() } else { format!(" in {}", frames.join(" < ")) };
     format!("{}: {call}{within}", library(site, executable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn classes_of_sizes_are_named_in_the_largest_unit_that_fits() {
+        let named = [0, 512, 1 << 10, 2 << 20, 1 << 29, 1 << 63, 1_536].map(size);
+        assert_eq!(named, ["0B", "512B", "1KiB", "2MiB", "512MiB", "8EiB", "1536B"]);
+    }
 }

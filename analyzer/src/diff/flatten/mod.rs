@@ -1,9 +1,12 @@
 //! One JSON report as named figures.
 //!
-//! Sections whose shape carries a meaning (ledgers, peak, live, copies, calls, coverage) have a
-//! function each. Everything else is walked: a number's name is the path to it, its unit stands
-//! at the end of its key. So a section that a later version adds is compared without new code;
-//! what is left out is in the tables below.
+//! Sections whose shape carries a meaning (ledgers, peak, live, copies, fragmentation, stalls,
+//! calls, coverage) have a function each, which gives their figures short names. Everything else
+//! is walked: a number's name is the path to it, its unit stands at the end of its key. So a
+//! section that a later version adds is compared without new code; what is left out is in the
+//! tables below.
+//!
+//! A figure of one device is named like that of all, with the device as one more part.
 
 mod holders;
 mod sections;
@@ -31,10 +34,11 @@ const NO_FIGURES: [&str; 12] = [
     "to_ns",
 ];
 
-/// Sections that are not walked: read by a function below, or lists of single events.
-const NOT_WALKED: [&str; 18] = [
+/// Sections that are not walked: read by a function below, headers, or lists of single events.
+const NOT_WALKED: [&str; 23] = [
     "trace",
     "process",
+    "window",
     "coverage",
     "ledgers",
     "sums",
@@ -42,6 +46,10 @@ const NOT_WALKED: [&str; 18] = [
     "live",
     "live_at_end",
     "copies",
+    "sets",
+    "fragmentation",
+    "by_gpu",
+    "stalls",
     "sampled",
     "calls",
     "examples",
@@ -53,8 +61,13 @@ const NOT_WALKED: [&str; 18] = [
     "advice",
 ];
 
-/// Keys of `peak` that are read by a function below.
-const OF_PEAK: [&str; 7] = ["sum", "adds", "bytes", "at_ns", "bound", "held", "ledgers"];
+/// Keys that are not walked wherever they stand: classes that move with the clock, and single
+/// events and places.
+const NOWHERE_WALKED: [&str; 2] = ["by_age", "longest"];
+
+/// Keys of `peak` that are read by a function below, or say nothing more.
+const OF_PEAK: [&str; 9] =
+    ["sum", "adds", "bytes", "at_ns", "bound", "held", "ledgers", "by_size", "by_age"];
 
 /// Keys that tell the rows of an array apart, in the order in which they stand in a name.
 const ROW_KEYS: [&str; 12] = [
@@ -76,16 +89,23 @@ const ROW_KEYS: [&str; 12] = [
 #[must_use]
 pub fn of(report: &Value) -> Figures {
     let executable = report["process"]["executable"].as_str();
-    let mut reading = Reading { figures: Figures::default(), executable };
+    let mut reading = Reading { figures: Figures::default(), executable, device: None };
     let all = &mut reading;
     for (key, from) in [("duration_ns", "duration"), ("threads", "threads")] {
-        leaf(all, &Name::of(&[from]), key, &report["process"][key], false, None);
+        leaf(all, &Name::of(&[from]), key, &report["process"][key], false);
     }
-    leaf(all, &Name::of(&["events"]), "events", &report["trace"]["events"], false, None);
-    sections::sums(all, report);
+    leaf(all, &Name::of(&["events"]), "events", &report["trace"]["events"], false);
+    let sums = holders::Sums::of(report);
+    sections::tallies(all, &report["sums"]);
     sections::tallies(all, &report["ledgers"]);
-    holders::holders(all, report);
-    sections::copies(all, &report["copies"]);
+    scope(all, report, &sums);
+    holders::other_peaks(all, report);
+    for row in rows(&report["by_gpu"]) {
+        all.device = Some(named(row, "gpu"));
+        scope(all, row, &sums);
+    }
+    all.device = None;
+    sections::stalls(all, &report["stalls"]);
     sections::calls(all, &report["calls"]);
     sections::sampled(all, &report["sampled"]);
     sections::coverage(all, &report["coverage"]);
@@ -102,20 +122,38 @@ pub fn of(report: &Value) -> Figures {
     reading.figures
 }
 
+/// What there is once for all devices and once for each.
+fn scope(reading: &mut Reading<'_>, scope: &Value, sums: &holders::Sums) {
+    sections::levels(reading, scope);
+    holders::holders(reading, scope, sums);
+    sections::copies(reading, &scope["copies"]);
+    sections::sets(reading, &scope["sets"]);
+    sections::fragmentation(reading, &scope["fragmentation"]);
+}
+
 /// The figures so far, and what is needed to name them.
 struct Reading<'a> {
     figures: Figures,
     /// Path of the process's executable: a release has its own, and it is the same caller.
     executable: Option<&'a str>,
+    /// The device whose figures are read; none when they are those of all together.
+    device: Option<String>,
 }
 
 impl Reading<'_> {
-    fn add(&mut self, name: Name, figure: Figure) {
-        self.figures.add(name, figure);
+    /// Adds a figure. That of a device says again what all devices together say, if it is all.
+    fn add(&mut self, name: Name, mut figure: Figure) {
+        let Some(device) = &self.device else { return self.figures.add(name, figure) };
+        let same = figure.repeats.iter().map(|whole| whole.with(device));
+        figure.repeats = same.chain([name.clone()]).collect();
+        figure.of_device = true;
+        self.figures.add(name.with(device), figure);
     }
 
-    fn get(&self, name: &Name) -> Option<&Figure> {
-        self.figures.get(name)
+    /// Whether a figure of this name, and of the device that is read, was added.
+    fn has(&self, name: &Name) -> bool {
+        let name = self.device.as_ref().map_or_else(|| name.clone(), |device| name.with(device));
+        self.figures.get(&name).is_some()
     }
 }
 
@@ -135,24 +173,23 @@ fn integer(value: &Value) -> Option<i128> {
     value.as_u64().map(i128::from).or_else(|| value.as_i64().map(i128::from))
 }
 
-/// Adds the number that stands at `key`, if it is one. Null is a figure that is not known where
+/// The figure that stands at `key`, if a number does. Null is a figure that is not known where
 /// the key says that it measures something.
-fn leaf(
-    reading: &mut Reading<'_>,
-    name: &Name,
-    key: &str,
-    value: &Value,
-    bound: bool,
-    repeats: Option<Name>,
-) {
+fn figure(key: &str, value: &Value, bound: bool) -> Option<Figure> {
     let measures = ["bytes", "ns", "count"].iter().any(|end| key.ends_with(end));
     let number = integer(value);
     let unknown = value.is_null() && measures;
     if NO_FIGURES.contains(&key) || key.ends_with("_at_ns") || (number.is_none() && !unknown) {
-        return;
+        return None;
     }
-    let unit = Unit::of_key(key);
-    reading.add(name.clone(), Figure { value: number, unit, bound, repeats });
+    Some(Figure { bound, ..Figure::new(number, Unit::of_key(key)) })
+}
+
+/// Adds the figure that stands at `key`, if one does.
+fn leaf(reading: &mut Reading<'_>, name: &Name, key: &str, value: &Value, bound: bool) {
+    if let Some(figure) = figure(key, value, bound) {
+        reading.add(name.clone(), figure);
+    }
 }
 
 /// Adds every number below `value`.
@@ -160,7 +197,8 @@ fn walk(reading: &mut Reading<'_>, name: &Name, key: &str, value: &Value, bound:
     let bound = bound || is_bound(value);
     match value {
         Value::Object(inner) => {
-            for (key, value) in inner {
+            let walked = |key: &str| !NOWHERE_WALKED.contains(&key);
+            for (key, value) in inner.iter().filter(|(key, _)| walked(key)) {
                 walk(reading, &name.with(key), key, value, bound);
             }
         }
@@ -171,7 +209,7 @@ fn walk(reading: &mut Reading<'_>, name: &Name, key: &str, value: &Value, bound:
                 }
             }
         }
-        _ => leaf(reading, name, key, value, bound, None),
+        _ => leaf(reading, name, key, value, bound),
     }
 }
 

@@ -95,6 +95,8 @@ impl LiveSet {
                 );
             }
         }
+        // What is freed within the launch was there together with the rest.
+        self.views.settle(call.at, call.now);
         for node in nodes.iter() {
             if let Node::Free { address, site } = *node {
                 match self.spaces.device.remove(address) {

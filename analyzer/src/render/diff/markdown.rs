@@ -6,9 +6,8 @@
 use std::io::{self, Write};
 
 use super::words::{self, Manner};
-use crate::diff::name::shown;
 use crate::diff::{Comparison, Pair, Verdict};
-use crate::render::grouped;
+use crate::render::{clean, grouped};
 
 /// Writes the comparison.
 ///
@@ -23,7 +22,7 @@ pub fn write(
     let failed = verdicts.iter().filter(|verdict| verdict.failed).count();
     let outcome = match (verdicts.len(), failed) {
         (0, _) => String::new(),
-        (all, 0) => format!(": {all} checks passed"),
+        (all, 0) => format!(": {}", words::passed(all)),
         (all, _) => format!(": {failed} of {all} checks failed"),
     };
     writeln!(out, "### GPU memory compared{outcome}\n")?;
@@ -84,7 +83,7 @@ fn row(
 const MEANING: &str = "&<>\"'|`*[]#~@\\!$:{}_";
 
 fn escaped(text: &str) -> String {
-    let text = shown(text);
+    let text = clean(text);
     let next = text.chars().skip(1).chain([' ']);
     let mut last = ' ';
     let letter = |(letter, next): (char, char)| {

@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 
 use super::words::{self, Manner};
-use crate::diff::name::shown;
 use crate::diff::{Comparison, Pair, Verdict};
 use crate::render::table::Align::{Left, Right};
-use crate::render::{Table, grouped};
+use crate::render::{Table, clean, grouped};
 
 /// Writes the comparison.
 ///
@@ -19,10 +18,10 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     writeln!(out, "gmmtrace diff")?;
-    writeln!(out, "base  {}", shown(&words::runs(&comparison.base)))?;
-    writeln!(out, "new   {}", shown(&words::runs(&comparison.new)))?;
+    writeln!(out, "base  {}", clean(&words::runs(&comparison.base)))?;
+    writeln!(out, "new   {}", clean(&words::runs(&comparison.new)))?;
     for remark in words::remarks(comparison) {
-        writeln!(out, "      {}", shown(&remark))?;
+        writeln!(out, "      {}", clean(&remark))?;
     }
     unlike(comparison, out)?;
     gates(verdicts, manner, out)?;
@@ -44,7 +43,7 @@ fn unlike(comparison: &Comparison, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nThe runs were not made alike")?;
     for unlike in &comparison.unlike {
         let (base, new) = words::unlike(unlike);
-        writeln!(out, "  {}: base {base}, new {new}", shown(&unlike.what))?;
+        writeln!(out, "  {}: base {base}, new {new}", clean(&unlike.what))?;
     }
     Ok(())
 }
@@ -59,7 +58,7 @@ fn gates(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Resu
         out,
         "\nGates: {}",
         match failed {
-            0 => format!("{all} checks passed"),
+            0 => words::passed(all),
             _ => format!("{failed} of {all} checks failed"),
         }
     )?;
@@ -72,7 +71,7 @@ fn gates(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Resu
 /// As `out` says.
 pub fn write_failed(verdicts: &[Verdict], manner: Manner, out: &mut impl Write) -> io::Result<()> {
     for verdict in verdicts.iter().filter(|verdict| verdict.failed) {
-        writeln!(out, "  FAILED {}: {}", shown(&verdict.gate), words::verdict(verdict, manner))?;
+        writeln!(out, "  FAILED {}: {}", clean(&verdict.gate), words::verdict(verdict, manner))?;
         for pair in verdict.by.iter().take(manner.top.min(words::CONTRIBUTORS)) {
             let (name, change) = words::contributor(verdict, pair, manner);
             writeln!(out, "         by {change}: {name}")?;

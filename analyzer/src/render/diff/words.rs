@@ -7,9 +7,8 @@ use crate::diff::figures::Unit;
 use crate::diff::gate::{Op, Verdict};
 use crate::diff::headers::Unlike;
 use crate::diff::limit::Limit;
-use crate::diff::name::shown;
 use crate::diff::sides::Side;
-use crate::render::grouped;
+use crate::render::{clean, grouped};
 use crate::units::{Bytes, Nanos};
 
 /// How much is said, and how exactly.
@@ -46,6 +45,11 @@ pub(super) fn change(unit: Unit, number: i128, manner: Manner) -> String {
         Ordering::Greater => "+",
     };
     format!("{sign}{}", size(unit, number, manner))
+}
+
+/// That all checks passed.
+pub(super) fn passed(checks: usize) -> String {
+    format!("{checks} {} passed", if checks == 1 { "check" } else { "checks" })
 }
 
 /// A percentage with its sign.
@@ -124,8 +128,8 @@ pub(super) fn unlike(unlike: &Unlike) -> (String, String) {
         let all = values.join(" and ");
         match all.char_indices().nth(HEADER) {
             _ if values.is_empty() => none.to_owned(),
-            Some((end, _)) => format!("{}…", shown(all.get(..end).unwrap_or_default())),
-            None => shown(&all),
+            Some((end, _)) => format!("{}…", clean(all.get(..end).unwrap_or_default())),
+            None => clean(&all),
         }
     };
     (side(&unlike.base), side(&unlike.new))
@@ -221,10 +225,13 @@ fn doubts(verdict: &Verdict) -> String {
     doubts
 }
 
-/// One thing that a gate failed by: its name below the figure, and its change.
+/// One thing that a gate failed by: a holder by its own name, anything else by its figure's; and
+/// its change.
 pub(super) fn contributor(whole: &Verdict, pair: &Pair, manner: Manner) -> (String, String) {
-    let tail = pair.name.below(&whole.pair.name).and_then(<[String]>::last);
-    let name = tail.map_or_else(|| pair.name.to_string(), |part| shown(part));
+    let (parts, (above, _)) = (pair.parts().0, whole.pair.parts());
+    let tail = parts.strip_prefix(above).filter(|tail| tail.first().is_none_or(|of| of != "size"));
+    let name =
+        tail.and_then(<[String]>::last).map_or_else(|| pair.name.to_string(), |it| clean(it));
     let change = pair.change().map_or_else(
         || match (pair.base, pair.new) {
             (Found::Known(base), _) => {

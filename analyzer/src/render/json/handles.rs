@@ -14,7 +14,7 @@ pub fn handles(report: &HandlesReport) -> Value {
     let contexts = json!({
         "created": report.contexts.created,
         "destroyed": report.contexts.destroyed,
-        "live": report.contexts.created.saturating_sub(report.contexts.destroyed),
+        "live": report.contexts.live,
     });
     let classes = report.classes.iter().map(|(class, counts)| (class.name(), one(*counts)));
     let live = report.live.iter().map(|made| {

@@ -43,6 +43,7 @@ pub fn value(report: &Report) -> Value {
         "null_calls": report.null_calls,
         "unknown_frees": report.unknown_frees.count,
         "overlaps": report.overlaps.count,
+        "stale": { "count": report.stale.count, "bytes": report.stale.bytes },
         "examples": {
             "unknown_frees": oddities(&report.unknown_frees),
             "overlaps": oddities(&report.overlaps),

@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 
 use super::page::{Page, call, library};
+use crate::live::Share;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
 use crate::report::{OddReport, layer_name};
+use crate::units::Bytes;
 
 /// By entry point.
 pub fn calls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -88,4 +90,18 @@ pub fn odd(title: &str, odd: &OddReport, out: &mut impl Write) -> io::Result<()>
         writeln!(out, "  the first {shown} are shown")?;
     }
     Ok(())
+}
+
+/// Live blocks whose free was not seen.
+pub fn stale(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+    let Share { count, bytes } = page.report.stale;
+    if count == 0 {
+        return Ok(());
+    }
+    let size = page.style.size(Bytes(bytes));
+    writeln!(
+        out,
+        "\nLive blocks of which a later one takes a part, so their free was not seen: {}, {size}",
+        grouped(count)
+    )
 }

@@ -137,7 +137,7 @@ pub fn objects(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         String::new(),
         String::new(),
         String::new(),
-        grouped(contexts.created.saturating_sub(contexts.destroyed)),
+        grouped(contexts.live),
         String::new(),
     ]);
     for (class, counts) in used {

@@ -56,6 +56,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     }
     calls::odd("Frees of what was not live", &report.unknown_frees, out)?;
     calls::odd("Allocations where something was live", &report.overlaps, out)?;
+    calls::stale(page, out)?;
     coverage::phases(page, out)?;
     coverage::coverage(page, out)
 }

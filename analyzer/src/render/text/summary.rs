@@ -175,6 +175,7 @@ fn doubts(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let odd = [
         (report.unknown_frees.count, "frees of what was not live"),
         (report.overlaps.count, "allocations where something was live"),
+        (report.stale.count, "live blocks of which a later one takes a part"),
         (memory as u64, "memory functions that were looked up and are not hooked"),
         (report.in_flight.len() as u64, "calls that had not returned"),
     ];
