@@ -141,6 +141,12 @@ pub fn doubtful() -> bool {
 /// A capture has begun on a stream.
 #[cold]
 pub fn begun(key: u64) {
+    // A stream in a capture cannot begin one: the end of that was not seen.
+    match origin(key) {
+        Some(capture) if capture == key => over(key),
+        Some(_) => TRACKED.remove(key),
+        None => {}
+    }
     follow(key, key);
     ACTIVE.fetch_add(1, Ordering::AcqRel);
 }

@@ -135,6 +135,9 @@ impl LiveSet {
             return self.objects.fail(class);
         }
         if handle.0 == 0 {
+            if class == Class::Graph {
+                self.graphs.capture_failed(of);
+            }
             return;
         }
         // Captured into a graph that is there, and an update, make nothing new.
