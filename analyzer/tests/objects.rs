@@ -228,3 +228,24 @@ fn readings_of_several_devices_are_added_and_unknown_is_null() {
     assert_eq!(report["gap"]["last"]["process_bytes"], 13 * MIB);
     assert_eq!(report["gap"]["last"]["unexplained_bytes"], 0, "an estimate fits into the rest");
 }
+
+/// A hostile log cannot make executables hold more nodes than a fixed number.
+#[test]
+fn nodes_beyond_the_cap_are_counted_and_not_followed() {
+    let mut events = vec![made(1, object::GRAPH, 0xa, 0)];
+    let nodes = 20_000_u64;
+    let node = |n| event(Kind::GraphAlloc, 10 + n, &[0x1000 + n * 0x1000, 16, 0xa]);
+    events.extend((0..nodes).map(node));
+    events.extend((0..100).map(|n| made(30_000 + n, object::GRAPH_EXEC, 0x100 + n, 0xa)));
+    let launch = |n| event(Kind::GraphLaunch, 40_000 + n, &[0x100 + n, 0]);
+    events.extend((0..100).map(launch));
+    let report = Writer::of(events).json();
+    assert_valid(&report);
+    let followed = 1 << 14;
+    let held = (1_u64 << 20) / followed;
+    assert_eq!(report["graphs"]["alloc_nodes"], nodes);
+    let uncounted = nodes - followed + (100 - held) * followed;
+    assert_eq!(report["graphs"]["uncounted_nodes"], uncounted);
+    assert_eq!(report["ledgers"]["graph"]["allocs"], held * followed);
+    assert_eq!(report["ledgers"]["graph"]["live_count"], followed);
+}

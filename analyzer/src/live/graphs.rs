@@ -21,8 +21,10 @@ use super::sites::SiteIndex;
 use super::traffic::Moved;
 use crate::units::{Address, Bytes, Handle};
 
-/// Nodes of one graph that are kept; a log may say anything.
-const NODES: usize = 1 << 16;
+/// Nodes of one graph that are kept, and of all executables together: a log may say anything, and
+/// a launch costs time for each of its nodes.
+const NODES: usize = 1 << 14;
+const EXECUTABLE_NODES: usize = 1 << 20;
 
 /// A node that takes or gives memory.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +97,8 @@ pub struct Graphs {
     pending: FxHashMap<Handle, Nodes>,
     graphs: FxHashMap<Handle, Nodes>,
     executables: FxHashMap<Handle, Nodes>,
+    /// Nodes of the executables, shared ones as often as they are shared.
+    held: usize,
     /// See [`GraphCounts`].
     pub counts: GraphCounts,
     /// By device.
@@ -137,6 +141,7 @@ impl Graphs {
         }
         let known = self.graphs.entry(graph).or_default();
         let room = NODES.saturating_sub(known.len());
+        self.counts.uncounted_nodes += nodes.len().saturating_sub(room) as u64;
         Arc::make_mut(known).extend(nodes.iter().take(room));
     }
 
@@ -157,13 +162,20 @@ impl Graphs {
 
     /// An executable was made of a graph, or updated from one.
     pub fn instantiated(&mut self, executable: Handle, graph: Handle) {
-        let nodes = self.graphs.get(&graph).cloned().unwrap_or_default();
+        let mut nodes = self.graphs.get(&graph).cloned().unwrap_or_default();
+        self.executable_destroyed(executable);
+        if self.held + nodes.len() > EXECUTABLE_NODES {
+            self.counts.uncounted_nodes += nodes.len() as u64;
+            nodes = Nodes::default();
+        }
+        self.held += nodes.len();
         self.executables.insert(executable, nodes);
     }
 
     /// An executable is gone.
     pub fn executable_destroyed(&mut self, executable: Handle) {
-        self.executables.remove(&executable);
+        let nodes = self.executables.remove(&executable).unwrap_or_default();
+        self.held -= nodes.len();
     }
 
     /// The nodes of an executable that is launched.
