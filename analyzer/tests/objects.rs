@@ -237,9 +237,14 @@ fn nodes_beyond_the_cap_are_counted_and_not_followed() {
     let node = |n| event(Kind::GraphAlloc, 10 + n, &[0x1000 + n * 0x1000, 16, 0xa]);
     events.extend((0..nodes).map(node));
     events.extend((0..100).map(|n| made(30_000 + n, object::GRAPH_EXEC, 0x100 + n, 0xa)));
-    let launch = |n| event(Kind::GraphLaunch, 40_000 + n, &[0x100 + n, 0]);
+    let launch = |n: u64| event(Kind::GraphLaunch, 40_000 + n, &[0x100 + n, 0]);
     events.extend((0..100).map(launch));
-    let report = Writer::of(events).json();
+    // A thread writes one chunk here.
+    let mut log = Writer::default();
+    for (number, event) in events.into_iter().enumerate() {
+        log.push(number / 2_000, event);
+    }
+    let report = log.json();
     assert_valid(&report);
     let followed = 1 << 14;
     let held = (1_u64 << 20) / followed;
