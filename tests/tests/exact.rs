@@ -59,6 +59,7 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("pool_life", Exact(&[])),
     ("capture_graph", Exact(&[])),
     ("capture_join", Exact(&[])),
+    ("capture_many", Elsewhere),
     ("graph_memory", Exact(&[])),
     ("every_object", Elsewhere),
     ("nvml_gap", Elsewhere),
@@ -276,6 +277,22 @@ fn a_capture_is_followed_from_stream_to_stream() {
         ],
     );
     assert_eq!(report["coverage"]["notes"]["during_capture"], serde_json::Value::Null);
+}
+
+#[test]
+fn captures_that_cannot_be_followed_are_said_and_make_bounds() {
+    let outcome = both_ways("capture_many", &[], true);
+    let report = outcome.report();
+    assert_printed(
+        &outcome,
+        &report,
+        &[
+            ("/graphs/captured/sets/count", "followed"),
+            ("/coverage/notes/during_capture", "beyond"),
+        ],
+    );
+    assert_eq!(number(&report, "/sets/count"), outcome.key("beyond") + 1);
+    assert_eq!(report["live"]["bound"], true);
 }
 
 #[test]
