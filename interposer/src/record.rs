@@ -266,6 +266,10 @@ fn lose(kind: Kind) {
         | Kind::Limit
         | Kind::GraphMemory
         | Kind::GraphTrim
+        | Kind::Prefetch
+        | Kind::Advise
+        | Kind::PoolTrim
+        | Kind::PoolAttribute
         | Kind::Checkpoint => Counter::LostOther,
         _ => Counter::LostLive,
     });
@@ -301,11 +305,25 @@ pub fn begin_quietly() -> Open {
 
 /// After a driver call: the event.
 #[inline(always)]
-pub fn end(open: Open, api: Api, origin: Origin, kind: Kind, status: u32, mut operands: [u64; 5]) {
+pub fn end(open: Open, api: Api, origin: Origin, kind: Kind, status: u32, operands: [u64; 5]) {
     if open.writer.is_null() {
         return;
     }
     let end = clock::after(matches!(kind.effect(), Effect::AtEnd));
+    finish(open, api, origin, kind, status, operands, end);
+}
+
+/// Writes the event of a call that had returned at `end`.
+#[inline(always)]
+fn finish(
+    open: Open,
+    api: Api,
+    origin: Origin,
+    kind: Kind,
+    status: u32,
+    mut operands: [u64; 5],
+    end: u64,
+) {
     // SAFETY: the thread's own writer; a fork inside the call would have changed the generation,
     // and then the old writer's memory is the child's own copy.
     let this = unsafe { &mut *open.writer };
@@ -333,6 +351,39 @@ pub fn end(open: Open, api: Api, origin: Origin, kind: Kind, status: u32, mut op
     }
     this.write(kind, &event);
     if open.outermost {
+        this.open_since = 0;
+    }
+}
+
+/// After a driver call that did `count` things at once: an event for each, as profilers count
+/// them. The first has the length of the call, the others none. A failed call is one event, and
+/// `operands` is then not asked.
+#[inline(never)]
+pub fn end_each(
+    open: Open,
+    api: Api,
+    origin: Origin,
+    kind: Kind,
+    status: u32,
+    count: usize,
+    operands: &mut dyn FnMut(usize) -> [u64; 5],
+) {
+    if open.writer.is_null() {
+        return;
+    }
+    let end = clock::after(matches!(kind.effect(), Effect::AtEnd));
+    let Open { writer, start, outermost } = open;
+    if status != 0 {
+        return finish(open, api, origin, kind, status, [0; 5], end);
+    }
+    let mut start = start;
+    for index in 0..count {
+        let part = Open { writer, start, outermost: false };
+        finish(part, api, origin, kind, 0, operands(index), end);
+        start = end.max(start);
+    }
+    // SAFETY: the thread's own writer.
+    if let Some(this) = unsafe { writer.as_mut() }.filter(|_| outermost) {
         this.open_since = 0;
     }
 }

@@ -51,8 +51,12 @@ const fn row(code: u16) -> Option<&'static Row> {
     if index < rows.len() { Some(&rows[index]) } else { None }
 }
 
+/// Row codes of the driver end here; a site's key has as many bits for them.
 const RUNTIME: usize = 0x200;
+/// Row codes of the runtime end here.
 const RESOLVERS: usize = 0x300;
+const _: () = assert!(driver::ROWS.len() < RUNTIME);
+const _: () = assert!(runtime::ROWS.len() < DRIVER_BASE as usize);
 const BUCKETS: usize = 2048;
 
 // A site's key has 9 bits for the driver's entry point and 8 for the runtime's.

@@ -93,6 +93,7 @@ static void code(void) {
 static void views(void) {
   unsigned long long texture, surface;
   CUexternalMemory memory;
+  CUDA_EXTERNAL_MEMORY_HANDLE_DESC description = {.type = 1, .size = 4096};
   MADE(TEXTURE, F(cuTexObjectCreate, cuTexObjectCreate, 5000, LEGACY,
                   (unsigned long long *, P, P, P))(&texture, NULL, NULL, NULL));
   GONE(TEXTURE, F(cuTexObjectDestroy, cuTexObjectDestroy, 5000, LEGACY,
@@ -102,7 +103,7 @@ static void views(void) {
   GONE(SURFACE, F(cuSurfObjectDestroy, cuSurfObjectDestroy, 5000, LEGACY,
                   (unsigned long long))(surface));
   MADE(EXTERNAL, F(cuImportExternalMemory, cuImportExternalMemory, 10000, LEGACY,
-                   (CUexternalMemory *, P))(&memory, NULL));
+                   (CUexternalMemory *, P))(&memory, &description));
   GONE(EXTERNAL, F(cuDestroyExternalMemory, cuDestroyExternalMemory, 10000, LEGACY,
                    (CUexternalMemory))(memory));
   MUST(F(cuCtxSetLimit, cuCtxSetLimit, 3010, LEGACY, (int, size_t))(2, 8 << 20));

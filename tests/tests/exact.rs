@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 #![allow(clippy::print_stdout, reason = "what was not run, and figures")]
 
+use serde_json::{Value, json};
+
 use gmmtrace_tests::{Outcome, Run, known_programs, number, products, tally};
 
 /// How a program is held against its report.
@@ -55,7 +57,12 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("no_cuda", Idle(&[])),
     ("no_driver", Idle(&[])),
     ("signal_storm", Scheduled(&[])),
-    ("every_copy", Elsewhere),
+    ("every_copy", Exact(&[])),
+    ("every_memory", Exact(&[])),
+    ("which", Elsewhere), // hooks
+    ("stuck_mapping", Exact(&[])),
+    ("runtime_arrays", Exact(&[])),
+    ("runtime_arrays_12", Exact(&[])),
     ("pool_life", Exact(&[])),
     ("capture_graph", Exact(&[])),
     ("capture_join", Exact(&[])),
@@ -135,55 +142,110 @@ fn a_call_that_the_runtime_answers_by_itself_is_a_null_call() {
     tally::assert_exact(&outcome.report(), &printed);
 }
 
-/// Copies and sets without a hook: those of CUDA 2.0, with 32-bit sizes and pointers, and batches.
-const UNHOOKED: &[&str] = &[
-    "cuMemAlloc",
-    "cuMemFree",
-    "cuMemcpy2D",
-    "cuMemcpy2DAsync",
-    "cuMemcpy2DUnaligned",
-    "cuMemcpy3D",
-    "cuMemcpy3DAsync",
-    "cuMemcpy3DBatchAsync",
-    "cuMemcpy3DBatchAsync_ptsz",
-    "cuMemcpy3DBatchAsync_v2",
-    "cuMemcpy3DBatchAsync_v2_ptsz",
-    "cuMemcpyAtoA",
-    "cuMemcpyAtoD",
-    "cuMemcpyAtoH",
-    "cuMemcpyAtoHAsync",
-    "cuMemcpyBatchAsync",
-    "cuMemcpyBatchAsync_ptsz",
-    "cuMemcpyBatchAsync_v2",
-    "cuMemcpyBatchAsync_v2_ptsz",
-    "cuMemcpyDtoA",
-    "cuMemcpyDtoD",
-    "cuMemcpyDtoDAsync",
-    "cuMemcpyDtoH",
-    "cuMemcpyDtoHAsync",
-    "cuMemcpyHtoA",
-    "cuMemcpyHtoAAsync",
-    "cuMemcpyHtoD",
-    "cuMemcpyHtoDAsync",
-    "cuMemsetD16",
-    "cuMemsetD2D16",
-    "cuMemsetD2D32",
-    "cuMemsetD2D8",
-    "cuMemsetD32",
-    "cuMemsetD8",
-];
+#[test]
+fn every_copy_and_set_has_a_hook() {
+    let outcome = Run::traced("every_copy").finish();
+    let report = outcome.report();
+    assert_eq!(report["coverage"]["lookups"], json!([]), "passed over");
+}
 
 #[test]
-fn every_copy_and_set_is_counted_or_named_as_passed_over() {
-    let outcome = both_ways("every_copy", &[], true);
-    let report = outcome.report();
-    let lookups = report["coverage"]["lookups"].as_array().unwrap();
-    let mut passed: Vec<&str> = lookups.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    passed.sort_unstable();
-    assert_eq!(passed, UNHOOKED);
-
-    let outcome = both_ways("every_copy", UNHOOKED, true);
+fn a_function_found_by_name_and_version_is_counted_like_one_found_by_its_symbol() {
+    let outcome = both_ways("every_memory", &["get"], true);
     tally::assert_exact(&outcome.report(), &outcome.keys(""));
+}
+
+/// The number at `name` of the row whose keys are `label`, and `name` where rows have names.
+fn row(rows: &Value, name: Option<&str>, label: &str, key: &str) -> u64 {
+    let fits = |row: &&Value| row["label"] == label && name.is_none_or(|name| row["name"] == name);
+    let found = rows.as_array().unwrap().iter().find(fits);
+    found.and_then(|row| row[key].as_u64()).unwrap_or_else(|| panic!("{label} {key}: {rows:#}"))
+}
+
+#[test]
+fn pools_and_residency_are_told_as_the_driver_and_the_program_said() {
+    let outcome = Run::traced("every_memory").finish();
+    let report = outcome.report();
+    for (key, value) in outcome.keys("prefetch.") {
+        let (place, field) = key.rsplit_once('.').unwrap();
+        assert_eq!(row(&report["managed"]["prefetches"], None, place, field), value, "{key}");
+    }
+    for (key, value) in outcome.keys("advice.") {
+        let [name, place, field] = key.split('.').collect::<Vec<&str>>()[..] else { panic!() };
+        assert_eq!(row(&report["managed"]["advice"], Some(name), place, field), value, "{key}");
+    }
+    assert_eq!(
+        (&report["managed"]["failed_prefetches"], &report["managed"]["failed_advice"]),
+        (&json!(2), &json!(1))
+    );
+    let pools = &report["pools"]["pools"];
+    let own = "pool 2";
+    assert_eq!(row(pools, None, own, "reserved_bytes"), outcome.key("pool.reserved_bytes"));
+    assert_eq!(row(pools, None, own, "release_threshold_bytes"), 1 << 20);
+    assert_eq!(row(pools, None, own, "allocs"), 2, "as the current one and by its handle");
+    assert_eq!(row(pools, None, own, "live_bytes"), 5000, "a destroyed pool has a block");
+    assert_eq!((row(pools, None, own, "trims"), row(pools, None, own, "gpu")), (1, 0));
+    assert_eq!(row(pools, None, "default", "peak_bytes"), 3000);
+    assert_eq!(report["ledgers"]["array"]["estimated"], true);
+    assert_eq!(number(&report, "/ledgers/array/unsized_count"), 1, "a deferred mapping");
+    assert_eq!(number(&report, "/ledgers/imported/unsized_count"), 1, "a handle never mapped");
+    assert_eq!(number(&report, "/ledgers/imported/peak_bytes"), 70_000 + (6 << 20));
+}
+
+#[test]
+fn what_pools_reserve_is_known_when_the_process_asks() {
+    let outcome = Run::traced("pool_life").finish();
+    let report = outcome.report();
+    let reserved = outcome.keys("reserved.");
+    let last = reserved.values().last().copied();
+    assert_eq!(report["pools"]["reserved_bytes"].as_u64(), last, "{:#}", report["pools"]);
+    let most = reserved.values().max().copied();
+    assert_eq!(report["pools"]["reserved_peak_bytes"].as_u64(), most);
+    let pool = &report["fragmentation"]["pool"];
+    assert_eq!(pool["reserved_bytes"].as_u64(), last);
+    assert_eq!(report["fragmentation"]["pool_reason"], Value::Null);
+    let silent = Run::traced("three_ways").finish().report();
+    assert_eq!(silent["fragmentation"]["pool"], Value::Null);
+    assert!(silent["fragmentation"]["pool_reason"].is_string());
+}
+
+#[test]
+fn mappings_whose_unmap_failed_are_named() {
+    let report = Run::traced("stuck_mapping").finish().report();
+    let stuck = &report["fragmentation"]["vmm"]["stuck"];
+    assert_eq!((&stuck["mappings"], &stuck["mapped_bytes"]), (&json!(3), &json!(6 << 20)));
+    assert_eq!(stuck["unreferenced_bytes"], 6 << 20);
+    assert_eq!(stuck["largest"][0]["site"]["api"], "cuMemMap");
+}
+
+#[test]
+fn arrays_and_imports_stand_under_the_runtime_call_that_made_them() {
+    for name in ["runtime_arrays", "runtime_arrays_12"] {
+        let report = Run::traced(name).finish().report();
+        for (call, calls) in [
+            ("cudaMallocArray", 2),
+            ("cudaMalloc3DArray", 1),
+            ("cudaMallocMipmappedArray", 1),
+            ("cudaFreeArray", 1),
+            ("cudaFreeMipmappedArray", 1),
+            ("cudaImportExternalMemory", 1),
+            ("cudaExternalMemoryGetMappedBuffer", 1),
+            ("cudaDestroyExternalMemory", 1),
+            ("cudaMemPrefetchAsync", 1),
+            ("cudaMemAdvise", 1),
+        ] {
+            let rows = report["calls"].as_array().unwrap();
+            let found = rows.iter().find(|row| row["api"] == call);
+            assert_eq!(found.map(|row| &row["calls"]), Some(&json!(calls)), "{name} {call}");
+        }
+        let rows = &report["managed"]["prefetches"];
+        assert_eq!(row(rows, None, "gpu 0", "bytes"), 700, "{name}");
+        let rows = &report["managed"]["advice"];
+        assert_eq!(row(rows, Some("set_accessed_by"), "gpu 0", "bytes"), 800, "{name}");
+        let held = report["live_at_end"].as_array().unwrap();
+        let deep = held.iter().find(|held| held["ledger"] == "array").unwrap();
+        assert_eq!(deep["site"]["call"], "cudaMalloc3DArray");
+    }
 }
 
 #[test]

@@ -4,11 +4,12 @@ mod objects;
 
 use gmmtrace_format::Kind;
 use gmmtrace_format::event::Flags;
-use gmmtrace_format::kind::copy;
+use gmmtrace_format::kind::{copy, object};
 
 use super::context::OwnerIndex;
 use super::ledger::{GpuSlot, Ledger, Why};
 use super::odd::Example;
+use super::pools::PoolIndex;
 use super::samples::Reading;
 use super::space::{Block, Space};
 use super::stalls::{LongCall, Purpose};
@@ -20,17 +21,17 @@ use crate::units::{Address, Bytes, Ticks};
 
 /// What every event has.
 #[derive(Clone, Copy)]
-struct Call {
-    lane: u32,
-    site: SiteIndex,
-    at: Ticks,
+pub(super) struct Call {
+    pub(super) lane: u32,
+    pub(super) site: SiteIndex,
+    pub(super) at: Ticks,
     /// The bucket of the time axis.
-    now: usize,
-    failed: bool,
+    pub(super) now: usize,
+    pub(super) failed: bool,
 }
 
 impl Call {
-    fn example(self, ledger: Ledger, place: u64) -> Example {
+    pub(super) fn example(self, ledger: Ledger, place: u64) -> Example {
         Example { ledger, place, site: self.site, at: self.at }
     }
 }
@@ -41,6 +42,7 @@ fn space(spaces: &mut Spaces, ledger: Ledger) -> &mut Space {
         Ledger::Pinned => &mut spaces.pinned,
         Ledger::Registered => &mut spaces.registered,
         Ledger::VmmAddress => &mut spaces.reserved,
+        Ledger::Array => &mut spaces.arrays,
         _ => &mut spaces.device,
     }
 }
@@ -93,6 +95,22 @@ impl LiveSet {
             Kind::PhysicalRetain if !call.failed => {
                 self.vmm.retain(record.handle::<0>(), record.address::<1>());
             }
+            // Arrays, and what was made elsewhere.
+            Kind::ArrayCreate => self.alloc(Ledger::Array, call, record),
+            Kind::ArrayDestroy => self.free(Ledger::Array, call, record),
+            Kind::Import => self.import(call, record),
+            Kind::ImportClose => self.import_closed(call, record),
+            Kind::PhysicalImport => self.import_physical(call, record),
+            Kind::PoolCreate | Kind::PoolDestroy | Kind::PoolTrim | Kind::PoolAttribute
+                if !call.failed =>
+            {
+                self.pool(kind, call, record);
+            }
+            Kind::Prefetch => self.prefetch(call, record),
+            Kind::Advise => self.advise(call, record),
+            Kind::ObjectCreate if record.number::<1>() == object::MULTICAST => {
+                self.multicast(call, record);
+            }
             Kind::ContextCreate
             | Kind::ContextDestroy
             | Kind::PrimaryRetain
@@ -138,7 +156,7 @@ impl LiveSet {
 
     /// The device and owner of what this call allocates.
     #[inline]
-    fn place(&mut self, call: Call) -> (GpuSlot, OwnerIndex) {
+    pub(super) fn place(&mut self, call: Call) -> (GpuSlot, OwnerIndex) {
         let thread = self.lanes.get(call.lane as usize).map(|lane| lane.thread);
         let (gpu, owner) = thread
             .and_then(|thread| self.threads.get_mut(thread))
@@ -160,7 +178,7 @@ impl LiveSet {
     #[inline]
     fn place_in(&mut self, ledger: Ledger, call: Call) -> (GpuSlot, OwnerIndex) {
         match ledger {
-            Ledger::Device | Ledger::Managed => self.place(call),
+            Ledger::Device | Ledger::Managed | Ledger::Array | Ledger::Imported => self.place(call),
             Ledger::AsyncPool => (self.place(call).0, OwnerIndex(0)),
             Ledger::Pinned | Ledger::Registered => (GpuSlot::UNKNOWN, self.place(call).1),
             _ => (GpuSlot::UNKNOWN, OwnerIndex(0)),
@@ -181,7 +199,11 @@ impl LiveSet {
             return;
         }
         let account = Account { ledger, gpu, site: call.site };
-        let block = Block { bytes, at: call.at, owner, account };
+        let pool = match ledger {
+            Ledger::AsyncPool => self.pools.alloc(record.handle::<3>(), gpu, bytes),
+            _ => PoolIndex::default(),
+        };
+        let block = Block { bytes, at: call.at, owner, account, pool };
         self.looks.changes += u64::from(ledger == Ledger::VmmAddress);
         if let Some(old) = space(&mut self.spaces, ledger).insert(address, block) {
             self.odd.overlaps.note(call.example(ledger, address.0));
@@ -195,30 +217,39 @@ impl LiveSet {
     }
 
     #[inline]
-    fn book(&mut self, account: Account, bytes: Bytes, call: Call) {
+    pub(super) fn book(&mut self, account: Account, bytes: Bytes, call: Call) {
         let block = self.traits(account, bytes, call.at);
         self.views.add(account, block, call.at, call.now);
     }
 
     #[inline]
-    fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
+    pub(super) fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
         self.contexts.take_block(block.owner);
         if block.account.ledger == Ledger::Device {
             self.views.leave(block.account.gpu, address, block.bytes);
+        }
+        if block.pool != PoolIndex::default() {
+            self.pools.free(block.pool, block.bytes);
         }
         let traits = self.traits(block.account, block.bytes, block.at);
         self.views.take(block.account, traits, why, call.now);
     }
 
     #[inline]
-    fn stall(&mut self, purpose: Purpose, call: Call, record: &Record, bytes: Option<Bytes>) {
+    pub(super) fn stall(
+        &mut self,
+        purpose: Purpose,
+        call: Call,
+        record: &Record,
+        bytes: Option<Bytes>,
+    ) {
         let long = LongCall::of(record, bytes, call.site, call.lane);
         self.stalls.count(purpose, long, call.now);
     }
 
     /// A free is booked where the block is, which may be in another ledger of its space.
     #[inline]
-    fn free(&mut self, ledger: Ledger, call: Call, record: &Record) {
+    pub(super) fn free(&mut self, ledger: Ledger, call: Call, record: &Record) {
         let address = record.address::<0>();
         if call.failed {
             self.stall(Purpose::Free, call, record, None);
@@ -273,12 +304,23 @@ impl LiveSet {
         self.book(account, bytes, call);
     }
 
-    fn changed(&mut self, purpose: Purpose, call: Call, record: &Record, bytes: Option<Bytes>) {
+    pub(super) fn changed(
+        &mut self,
+        purpose: Purpose,
+        call: Call,
+        record: &Record,
+        bytes: Option<Bytes>,
+    ) {
         self.looks.changes += 1;
         self.stall(purpose, call, record, bytes);
     }
 
-    fn pieces_gone(&mut self, pieces: impl IntoIterator<Item = Piece>, why: Why, call: Call) {
+    pub(super) fn pieces_gone(
+        &mut self,
+        pieces: impl IntoIterator<Item = Piece>,
+        why: Why,
+        call: Call,
+    ) {
         for piece in pieces {
             let traits = self.traits(piece.account, piece.bytes, piece.at);
             self.views.take(piece.account, traits, why, call.now);
@@ -317,6 +359,7 @@ impl LiveSet {
             self.odd.null_calls += 1;
             return;
         }
+        self.import_mapped(handle, bytes, call);
         let former = self.vmm.map(address, handle, Piece { bytes, at: call.at, account });
         if !former.is_empty() {
             self.odd.overlaps.note(call.example(Ledger::VmmMapped, address.0));
@@ -330,6 +373,7 @@ impl LiveSet {
         self.changed(Purpose::Free, call, record, Some(bytes));
         if call.failed {
             let gpu = self.vmm.device_at(address).unwrap_or(self.only_gpu);
+            self.vmm.unmap_failed(address, bytes);
             return self.views.fail(Ledger::VmmMapped, gpu);
         }
         let gone = self.vmm.unmap(address, bytes);
@@ -372,6 +416,7 @@ impl LiveSet {
         let mut ended = spaces.device.drain_owned(owner);
         ended.append(&mut spaces.pinned.drain_owned(owner));
         ended.append(&mut spaces.registered.drain_owned(owner));
+        ended.append(&mut spaces.arrays.drain_owned(owner));
         for (address, block) in &ended {
             self.gone(*address, block, Why::Implicit, call);
         }
@@ -443,6 +488,17 @@ impl LiveSet {
     }
 
     fn unified(&mut self, to: Address, from: Address) -> Direction {
+        let array = |place: Address| self.spaces.arrays.get(place).is_some();
+        let (from_array, to_array) = (array(from), array(to));
+        if from_array || to_array {
+            return match (self.device_at(from).is_some(), self.device_at(to).is_some()) {
+                _ if from_array && to_array => Direction::ArrayToArray,
+                (_, true) => Direction::ArrayToDevice,
+                (true, _) => Direction::DeviceToArray,
+                _ if from_array => Direction::ArrayToHost,
+                _ => Direction::HostToArray,
+            };
+        }
         match (self.device_at(from).is_some(), self.device_at(to).is_some()) {
             (false, true) => Direction::HostToDevice,
             (true, false) => Direction::DeviceToHost,

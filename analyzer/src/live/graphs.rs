@@ -80,7 +80,7 @@ pub struct GraphCounts {
 
 /// What the driver told about the graph memory of a device: last values, and the most of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct GraphTold {
     /// Used now.
     pub used: Option<Bytes>,
     /// The most that was used, as the driver keeps it.
@@ -102,7 +102,7 @@ pub struct Graphs {
     /// See [`GraphCounts`].
     pub counts: GraphCounts,
     /// By device.
-    pub told: BTreeMap<GpuSlot, Told>,
+    pub told: BTreeMap<GpuSlot, GraphTold>,
 }
 
 impl Graphs {

@@ -45,6 +45,8 @@ pub struct Explained {
     pub async_reserved: Option<Bytes>,
     /// Physical memory of virtual memory management.
     pub vmm_physical: Bytes,
+    /// Arrays, with the sizes that follow from their descriptors.
+    pub array: Bytes,
     /// Reserved for graphs, as the driver told, or else the ledger `graph`.
     pub graph: Bytes,
     /// Whether the driver told.
@@ -56,7 +58,7 @@ impl Explained {
     #[must_use]
     pub fn sum(&self) -> u64 {
         let pool = self.async_reserved.map_or(self.async_pool, |known| known.max(self.async_pool));
-        [self.device_blocks, pool, self.vmm_physical, self.graph]
+        [self.device_blocks, pool, self.vmm_physical, self.array, self.graph]
             .iter()
             .fold(0, |sum: u64, bytes| sum.saturating_add(bytes.0))
     }

@@ -5,7 +5,7 @@ use gmmtrace_format::layout::MAJOR;
 use super::{
     CallReport, Coverage, InFlightReport, LengthClass, LongCallReport, MarkReport, OddExample,
     OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace, WindowReport,
-    handles, scopes, timelines,
+    handles, pools, scopes, timelines,
 };
 use crate::analysis::held::SiteName;
 use crate::analysis::{calls, in_flight};
@@ -55,6 +55,8 @@ impl Builder<'_> {
             overlaps: self.oddities(&live.odd.overlaps),
             graphs: handles::graphs(self),
             stale: live.stale(),
+            pools: pools::pools(self),
+            residency: pools::residency(self),
             sampled: self.sampled(),
             handles: handles::handles(self),
             gap: handles::gaps(self),

@@ -3,7 +3,9 @@
 use super::build::{Builder, gpu};
 use crate::analysis::held::SiteName;
 use crate::analysis::objects;
-use crate::live::{Class, Counts, Explained, Gap, GraphCounts, Made, ObjectCounts, Step, Told};
+use crate::live::{
+    Class, Counts, Explained, Gap, GraphCounts, GraphTold, Made, ObjectCounts, Step,
+};
 use crate::units::{Bytes, Gpu, Nanos};
 
 /// Objects.
@@ -40,7 +42,7 @@ pub struct GraphsReport {
     /// Bytes of the allocation nodes of executables that are there at the end.
     pub executable_bytes: Bytes,
     /// What the driver told, by device.
-    pub told: Vec<(Option<Gpu>, Told)>,
+    pub told: Vec<(Option<Gpu>, GraphTold)>,
 }
 
 /// What NVML shows for the process, explained.

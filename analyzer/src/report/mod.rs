@@ -4,6 +4,7 @@
 mod build;
 mod coverage;
 mod handles;
+mod pools;
 mod read;
 mod scope;
 mod scopes;
@@ -14,10 +15,11 @@ mod timelines;
 pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
 pub use handles::{GapReport, GapsReport, GraphsReport, HandlesReport, MadeReport, StepReport};
+pub use pools::{PoolReport, PoolWaste, PoolsReport, ResidencyReport};
 pub use read::read;
 pub use scope::{
     AgeReport, BlocksReport, Composition, FragmentationReport, LedgerReport, MovedReport,
-    PinReport, Scope, ScopeReport, SizeClassReport, SumReport, VmmReport,
+    PinReport, Scope, ScopeReport, SizeClassReport, StuckReport, SumReport, VmmReport,
 };
 pub use stalls::{LengthClass, LongCallReport, StallReport};
 pub use timeline::{CallTime, Figure, SeriesReport, TimelineReport};
@@ -60,6 +62,10 @@ pub struct Report {
     pub graphs: GraphsReport,
     /// Live blocks of which a later one takes a part: their free was not seen.
     pub stale: Share,
+    /// Pools of stream-ordered memory.
+    pub pools: PoolsReport,
+    /// Where managed memory was asked to be.
+    pub residency: ResidencyReport,
     /// Readings of device memory.
     pub sampled: Vec<SampledReport>,
     /// Objects without bytes of their own.

@@ -431,22 +431,30 @@ static CUresult open_handle(CUdeviceptr *pointer, const CUipcMemHandle *handle) 
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags) {
-  (void)flags;
-  return open_handle(pointer, &handle);
+  CUresult result = step(ID_cuIpcOpenMemHandle);
+  if (!result && flags > 1) result = CUDA_ERROR_INVALID_VALUE;
+  return truth_alloc_result(IMPORTED, result ? result : open_handle(pointer, &handle));
 }
 
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags) {
-  (void)flags;
-  return open_handle(pointer, &handle);
+  CUresult result = step(ID_cuIpcOpenMemHandle_v2);
+  if (!result && flags > 1) result = CUDA_ERROR_INVALID_VALUE;
+  return truth_alloc_result(IMPORTED, result ? result : open_handle(pointer, &handle));
 }
 
-CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+static CUresult close_handle(CUdeviceptr pointer) {
   CUresult result = driver_enter();
   if (result) return result;
   struct range *range = range_based_at(&live_ranges, pointer);
-  if (!range || range->ledger != IMPORTED) return driver_leave(CUDA_ERROR_INVALID_VALUE);
+  bool opened = range && range->ledger == IMPORTED && range->flags;
+  if (!opened) return driver_leave(CUDA_ERROR_INVALID_VALUE);
   if (--range->flags) return driver_leave(CUDA_SUCCESS);
   truth_free(IMPORTED, range->bytes);
   memory_release(range);
   return driver_leave(CUDA_SUCCESS);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+  CUresult result = step(ID_cuIpcCloseMemHandle);
+  return truth_free_result(IMPORTED, result ? result : close_handle(pointer));
 }

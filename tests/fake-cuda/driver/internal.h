@@ -177,6 +177,8 @@ void memory_release(struct range *range);
 
 void pool_restart(void);
 CUresult pool_free_range(struct range *range);
+bool pool_is_valid(CUmemoryPool pool);
+CUmemoryPool pool_new(int device);
 /* A point of synchronisation: unused memory above the release threshold goes back. */
 void pool_synchronise(int device);
 
@@ -217,6 +219,8 @@ void stream_restart(void);
 
 bool array_is_valid(CUarray array);
 void array_release(struct range *range);
+CUresult array_lend(CUcontext context, CUmipmappedArray *out,
+                    const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels);
 
 /* The size in bytes of one row's element. */
 unsigned array_element(int format, unsigned channels);

@@ -1,12 +1,12 @@
 /*
  * Objects that are handles and, some of them, device memory that no call tells: libraries and
- * green contexts take a block each, texture objects, surface objects and external memory none.
+ * green contexts take a block each, texture and surface objects none.
  */
 #include <stdlib.h>
 
 #include "internal.h"
 
-enum class { LIBRARY, GREEN, TEXTURE, SURFACE, EXTERNAL };
+enum class { LIBRARY, GREEN, TEXTURE, SURFACE };
 
 struct object {
   enum class class;
@@ -101,13 +101,4 @@ CUresult cuSurfObjectCreate(CUsurfObject *surface, const void *resource) {
 
 CUresult cuSurfObjectDestroy(CUsurfObject surface) {
   return destroy((void *)surface, SURFACE, step(ID_cuSurfObjectDestroy));
-}
-
-CUresult cuImportExternalMemory(CUexternalMemory *memory, const void *description) {
-  (void)description;
-  return make((void **)memory, EXTERNAL, step(ID_cuImportExternalMemory));
-}
-
-CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
-  return destroy(memory, EXTERNAL, step(ID_cuDestroyExternalMemory));
 }

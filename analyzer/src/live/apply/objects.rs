@@ -8,6 +8,7 @@ use crate::live::context::OwnerIndex;
 use crate::live::graphs::Node;
 use crate::live::ledger::{Ledger, Why};
 use crate::live::objects::Class;
+use crate::live::pools::PoolIndex;
 use crate::live::space::Block;
 use crate::live::steps::Explained;
 use crate::live::{Account, LiveSet};
@@ -90,7 +91,13 @@ impl LiveSet {
                 let account = Account { ledger: Ledger::Graph, gpu, site };
                 self.node_taken(
                     address,
-                    Block { bytes, at: call.at, owner: OwnerIndex(0), account },
+                    Block {
+                        bytes,
+                        at: call.at,
+                        owner: OwnerIndex(0),
+                        account,
+                        pool: PoolIndex::default(),
+                    },
                     call,
                 );
             }
@@ -184,8 +191,9 @@ impl LiveSet {
         Explained {
             device_blocks: Bytes(all.kept.now.bytes()),
             async_pool: live(Ledger::AsyncPool),
-            async_reserved: None,
+            async_reserved: self.pools.reserved(),
             vmm_physical: live(Ledger::VmmPhysical),
+            array: live(Ledger::Array),
             graph: told.unwrap_or_else(|| live(Ledger::Graph)),
             graph_told: told.is_some(),
         }

@@ -32,6 +32,7 @@ fn reading(gap: &GapReport, out: &mut String) {
         ("2 MiB blocks of the ledger device", explained.device_blocks),
         ("stream-ordered memory", pool),
         ("physical memory of virtual memory management", explained.vmm_physical),
+        ("arrays (estimated)", explained.array),
         (graph, explained.graph),
     ]
     .into_iter()

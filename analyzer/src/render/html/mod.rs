@@ -36,7 +36,7 @@ pub const SCRIPT: &str = include_str!("page.js");
 
 /// What a browser may do for the page. A test holds the hashes against the files.
 pub const POLICY: &str = "default-src 'none'; \
-    style-src 'sha256-+XZTelmBM/aD33k40pQsP+/y/w4RvBBpvRGTQAj53JI='; \
+    style-src 'sha256-cquAALoYvmPlIkilaogRopFyEg9HUfObCmbiujkcFmQ='; \
     script-src 'sha256-OoS0uCYEyuSzf57EKtR4GprQEr97Lg97BL0IAVyqtHk='; \
     base-uri 'none'; form-action 'none'";
 

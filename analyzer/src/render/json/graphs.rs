@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::live::{GraphCounts, Moved, Told};
+use crate::live::{GraphCounts, GraphTold, Moved};
 use crate::report::GraphsReport;
 use crate::units::{Bytes, Gpu};
 
@@ -33,7 +33,7 @@ fn moved(moved: Moved) -> Value {
     json!({ "count": moved.count, "bytes": moved.bytes, "empty": moved.empty })
 }
 
-fn told((gpu, told): &(Option<Gpu>, Told)) -> Value {
+fn told((gpu, told): &(Option<Gpu>, GraphTold)) -> Value {
     let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
     json!({
         "gpu": gpu.map(|gpu| gpu.0),

@@ -70,6 +70,7 @@ fn reading(gap: &GapReport, bound: bool) -> Value {
         "async_pool_bytes": explained.async_pool.0,
         "async_reserved_bytes": explained.async_reserved.map(|bytes| bytes.0),
         "vmm_physical_bytes": explained.vmm_physical.0,
+        "array_bytes": explained.array.0,
         "graph_bytes": explained.graph.0,
         "graph_told": explained.graph_told,
         "objects_bytes": estimated,

@@ -52,6 +52,8 @@ pub fn value(report: &Report) -> Value {
         "graphs": graphs::graphs(&report.graphs),
         "handles": handles::handles(&report.handles),
         "gap": handles::gap(&report.gap, bound),
+        "pools": memory::pools(&report.pools, bound),
+        "managed": memory::managed(&report.residency),
         "copies": memory::copies(total),
         "failed_copies": report.failed_copies,
         "sets": memory::sets(total),

@@ -50,6 +50,7 @@ fn reading(page: &Page<'_>, title: &str, gap: &GapReport, out: &mut impl Write) 
         (explained.device_blocks, "2 MiB blocks of the ledger device"),
         pool,
         (explained.vmm_physical, "physical memory of virtual memory management"),
+        (explained.array, "arrays (estimated: sizes of their descriptors)"),
         (explained.graph, graph),
     ]
     .iter()

@@ -9,6 +9,7 @@ mod graphs;
 mod held;
 mod ledgers;
 pub mod page;
+mod pools;
 mod question;
 mod summary;
 mod timeline;
@@ -34,6 +35,8 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     calls::in_flight(page, out)?;
     ledgers::ledgers(page, out)?;
     ledgers::by_gpu(page, out)?;
+    pools::pools(page, out)?;
+    pools::managed(page, out)?;
     held::by_site(page, page.live_title(), "nothing is live", &report.total.live_at_end, out)?;
     if let Some(gpu) = page.height(Of::Sum(Sum::Gpu)) {
         let title = "The peak of GPU memory was made of";
