@@ -59,6 +59,9 @@ const _: () = assert!(driver::ROWS.len() < RUNTIME);
 const _: () = assert!(runtime::ROWS.len() < DRIVER_BASE as usize);
 const BUCKETS: usize = 2048;
 
+// A site's key has 9 bits for the driver's entry point and 8 for the runtime's.
+const _: () = assert!(driver::ROWS.len() <= RUNTIME && runtime::ROWS.len() < 256);
+
 const fn hash(name: &[u8]) -> usize {
     let mut value: u32 = 0x811c_9dc5;
     let mut at = 0;

@@ -8,8 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Ledgers of the programs that no report fills yet: `not_counted`.
-const NOT_COUNTED: [&str; 1] = ["graph"];
 /// Sizes of what another process made are told to nobody, so only their number is compared.
 const UNSIZED: &str = "imported";
 /// Fields of a ledger that both sides have under the same name.
@@ -65,7 +63,6 @@ fn claims(printed: &Numbers) -> Numbers {
     let mut add = |key: String, value: u64| *claims.entry(key).or_insert(0) += value;
     for (key, &value) in printed {
         match key.split('.').collect::<Vec<&str>>().as_slice() {
-            [ledger, ..] if NOT_COUNTED.contains(ledger) => {}
             [UNSIZED, field] if field.ends_with("bytes") => {}
             [_, "failed_allocs" | "failed_frees"] => {
                 add(

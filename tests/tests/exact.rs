@@ -64,7 +64,14 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("runtime_arrays", Exact(&[])),
     ("runtime_arrays_12", Exact(&[])),
     ("pool_life", Exact(&[])),
-    ("capture_graph", Elsewhere),
+    ("capture_graph", Exact(&[])),
+    ("capture_join", Exact(&[])),
+    ("capture_many", Elsewhere),
+    ("graph_memory", Exact(&[])),
+    ("every_object", Elsewhere),
+    ("nvml_gap", Elsewhere),
+    ("runtime_graph", Exact(&[])),
+    ("static_graph", Exact(&[])),
     ("primary_reset", Elsewhere),
     ("ipc_pair", Elsewhere),
     ("export_table", Idle(&[])),
@@ -296,22 +303,148 @@ fn memory_from_another_process_is_not_counted_twice() {
     assert_eq!(outcome.logs().len(), 2);
 }
 
-#[test]
-fn a_program_that_captures_a_graph_notices_nothing() {
-    let outcome = both_ways("capture_graph", &[], true);
-    let report = outcome.report();
-    assert_eq!(report["coverage"]["losses"].as_object().unwrap().len(), 0);
-    assert_eq!(number(&report, "/ledgers/async_pool/live_bytes"), 777);
+/// The report's number at `path` is what the program printed as `key`.
+fn assert_printed(outcome: &Outcome, report: &serde_json::Value, pairs: &[(&str, &str)]) {
+    for (path, key) in pairs {
+        assert_eq!(number(report, path), outcome.key(key), "{path}: {:#}", report["graphs"]);
+    }
 }
 
-/// Graphs have no ledger: what is captured into one is booked as if it had run. That is said, and
-/// the figures are bounds.
 #[test]
-fn what_may_be_captured_into_a_graph_is_counted_as_doubtful() {
-    let outcome = Run::traced("capture_graph").finish();
+fn what_is_captured_is_counted_apart_and_taken_at_the_launch() {
+    let outcome = both_ways("capture_graph", &[], true);
     let report = outcome.report();
+    assert_printed(
+        &outcome,
+        &report,
+        &[
+            ("/graphs/alloc_nodes", "alloc_nodes"),
+            ("/graphs/free_nodes", "free_nodes"),
+            ("/graphs/launches", "launches"),
+            ("/graphs/captured/sets/count", "captured_sets"),
+            ("/graphs/captured/copies/count", "captured_copies"),
+        ],
+    );
+    assert_eq!(number(&report, "/graphs/captured/copies/bytes"), 300);
+    assert_eq!(number(&report, "/ledgers/async_pool/live_bytes"), 777);
+    assert_eq!(report["live"]["bound"], false);
+}
+
+#[test]
+fn a_capture_is_followed_from_stream_to_stream() {
+    let outcome = both_ways("capture_join", &[], true);
+    let report = outcome.report();
+    assert_printed(
+        &outcome,
+        &report,
+        &[
+            ("/graphs/captured/sets/count", "captured_sets"),
+            ("/graphs/captured/sets/bytes", "captured_set_bytes"),
+        ],
+    );
+    assert_eq!(report["coverage"]["notes"]["during_capture"], serde_json::Value::Null);
+}
+
+#[test]
+fn captures_that_cannot_be_followed_are_said_and_make_bounds() {
+    let outcome = both_ways("capture_many", &[], true);
+    let report = outcome.report();
+    assert_printed(
+        &outcome,
+        &report,
+        &[
+            ("/graphs/captured/sets/count", "followed"),
+            ("/coverage/notes/during_capture", "beyond"),
+        ],
+    );
+    assert_eq!(number(&report, "/sets/count"), outcome.key("beyond") + 1);
     assert_eq!(report["live"]["bound"], true);
-    assert!(number(&report, "/coverage/notes/during_capture") >= 3, "{:#}", report["coverage"]);
+}
+
+#[test]
+fn graphs_made_by_hand_take_memory_at_their_launches() {
+    let outcome = both_ways("graph_memory", &[], true);
+    let report = outcome.report();
+    assert_printed(
+        &outcome,
+        &report,
+        &[
+            ("/graphs/alloc_nodes", "alloc_nodes"),
+            ("/graphs/free_nodes", "free_nodes"),
+            ("/graphs/launches", "launches"),
+            ("/graphs/failed_launches", "failed_launches"),
+            ("/graphs/trims", "trims"),
+            ("/graphs/told/0/reserved_bytes", "told_reserved"),
+        ],
+    );
+    assert_eq!(number(&report, "/graphs/executable_bytes"), 0);
+}
+
+/// Every row of these, by `dlsym` and by `cuGetProcAddress` at its version, with its own arguments.
+#[test]
+fn every_entry_point_for_graphs_and_objects_is_counted_once() {
+    for way in ["dlsym", "versions"] {
+        let outcome = both_ways("every_object", &[way], true);
+        let report = outcome.report();
+        for (key, value) in outcome.keys("").iter().filter(|(key, _)| key.contains('/')) {
+            assert_eq!(number(&report, &format!("/{key}")), *value, "{way}: {key}");
+        }
+        for field in ["allocs", "frees", "peak_bytes"] {
+            let path = format!("/ledgers/graph/{field}");
+            assert_eq!(number(&report, &path), outcome.key(&format!("graph.{field}")), "{way}");
+        }
+        let limits = &report["handles"]["limits"];
+        assert_eq!(limits[0]["name"], "malloc_heap_size", "{limits}");
+        assert_eq!(limits[0]["value"], 9 << 20);
+        let passed = report["coverage"]["lookups"].as_array().unwrap();
+        assert!(passed.is_empty(), "{passed:#?}");
+        tally::assert_whole(&report);
+    }
+}
+
+#[test]
+fn what_is_left_is_named_by_the_calls_of_the_runtime() {
+    let report = Run::traced("runtime_graph").finish().report();
+    let left = report["handles"]["live_at_end"].as_array().unwrap().iter();
+    let names: Vec<(&str, &str, u64)> = left
+        .map(|made| {
+            let call = made["site"]["call"].as_str().unwrap_or("-");
+            (made["class"].as_str().unwrap(), call, made["count"].as_u64().unwrap())
+        })
+        .collect();
+    for expected in [
+        ("streams", "cudaStreamCreate", 1),
+        ("events", "cudaEventCreate", 1),
+        ("graph_execs", "cudaGraphInstantiate", 1),
+    ] {
+        assert!(names.contains(&expected), "{expected:?} in {names:?}");
+    }
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(number(&report, "/graphs/captured/sets/bytes"), 3000);
+    let calls = report["calls"].as_array().unwrap();
+    let launches = calls.iter().find(|call| call["api"] == "cudaGraphLaunch").unwrap();
+    assert_eq!(launches["calls"], 4);
+}
+
+/// Early readings come soon after something heavy was made, so one of them lies in each pause.
+#[test]
+fn what_nvml_shows_for_the_process_is_explained() {
+    let run = Run::traced("nvml_gap").arguments(&["1500"]).environment("GMMTRACE_SAMPLE", "9");
+    let outcome = run.finish();
+    let report = outcome.report();
+    tally::assert_exact(&report, &outcome.keys(""));
+    let gap = &report["gap"]["max"];
+    let of = |classes: &[&str]| {
+        let rows = gap["objects"].as_array().unwrap().iter();
+        rows.filter(|row| row["of"] == serde_json::json!(classes))
+            .map(|row| row["bytes"].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    assert_eq!(of(&["contexts"]), outcome.key("context_bytes"), "{gap:#}");
+    assert_eq!(of(&["libraries"]), outcome.key("libraries_bytes"), "{gap:#}");
+    assert_eq!(of(&["modules"]), outcome.key("modules_bytes"), "{gap:#}");
+    assert_eq!(gap["device_blocks_bytes"], outcome.key("blocks_bytes"));
+    assert_eq!(gap["unexplained_bytes"], 0);
 }
 
 #[test]

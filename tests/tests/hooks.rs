@@ -39,7 +39,8 @@ fn effect(behind: &str) -> &'static str {
     let kind = Kind::ALL.iter().find(|kind| format!("{kind:?}") == word);
     match kind {
         Some(kind) => kind.name(),
-        None if behind.contains("capture_") => "watched: whether a stream is being captured",
+        None if behind.contains("graph_node") => "graph_alloc, graph_free",
+        None if behind.contains("capture::") => "watched: which streams are being captured",
         None => "watched: the thread's context",
     }
 }
@@ -55,7 +56,8 @@ fn document() -> String {
     }
     text.push_str(
         "\n## Runtime\n\nLabels: they name the call and its library on the driver events \
-         beneath, and make a `runtime_call` event when there was none.\n\n",
+         beneath, and those that may take or give memory \
+         themselves make a `runtime_call` event when there was none.\n\n",
     );
     for (name, _) in rows("runtime.rs") {
         writeln!(text, "- `{name}`").unwrap();
@@ -127,10 +129,12 @@ const KNOWN: &[(&str, &str)] = &[
     ("cu*GetExportTable", "private tables; calls through them cannot be seen"),
     // Graphs.
     (
-        "cu*GraphAddMem* cu*Graph*MemAllocNode* cu*Graph*MemFreeNode* cu*DeviceGraphMemTrim cu*DeviceGetGraphMemAttribute cu*DeviceSetGraphMemAttribute \
-         cu*Graph*MemcpyNode* cu*Graph*MemsetNode* cuGraph*BatchMemOpNode*",
-        "no ledger of graphs yet",
+        "cu*GraphAddMemcpyNode* cu*GraphAddMemsetNode cu*Graph*emcpyNode*Params* \
+         cu*Graph*emsetNode*Params cuGraph*BatchMemOpNode*",
+        "what launches of graphs copy is not counted",
     ),
+    ("cu*GraphMemAllocNodeGetParams cu*GraphMemFreeNodeGetParams", "asks, and changes nothing"),
+    ("cu*DeviceSetGraphMemAttribute", "sets back what the driver counts"),
 ];
 
 /// Words in the names of exports that may take, give, move or lend memory.
@@ -229,5 +233,5 @@ fn every_row_is_reached_by_its_symbol_and_by_name_version_and_stream() {
     assert!(wrong.is_empty(), "hooked (1) or passed over (0) against the table: {wrong:?}");
     let simulated: Vec<String> = entry_points().into_iter().map(|[.., symbol]| symbol).collect();
     let untested: Vec<_> = hooked.iter().filter(|name| !simulated.contains(name)).collect();
-    assert_eq!(untested, [&"cuStreamBeginCaptureToGraph", &"cuStreamBeginCaptureToGraph_ptsz"]);
+    assert!(untested.is_empty(), "not in the simulation: {untested:?}");
 }

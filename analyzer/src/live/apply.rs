@@ -1,6 +1,9 @@
 //! What each kind of event does to the live set. The `match` only dispatches.
 
+mod objects;
+
 use gmmtrace_format::Kind;
+use gmmtrace_format::event::Flags;
 use gmmtrace_format::kind::{copy, object};
 
 use super::context::OwnerIndex;
@@ -53,6 +56,9 @@ impl LiveSet {
         let Some(kind) = Kind::from_id(record.kind) else { return };
         let at = record.stamp();
         let call = Call { lane, site, at, now: self.reach(at), failed: record.failed() };
+        if record.flags().has(Flags::CAPTURED) {
+            return self.captured(kind, call, record);
+        }
         match kind {
             Kind::DeviceAlloc => self.alloc(Ledger::Device, call, record),
             Kind::ManagedAlloc => self.alloc(Ledger::Managed, call, record),
@@ -121,10 +127,28 @@ impl LiveSet {
                 self.phase(kind, call, record, texts);
             }
             Kind::RuntimeCall => self.runtime_call(call, record),
+            Kind::ObjectCreate => self.object_made(call, record),
+            Kind::ObjectDestroy => self.object_destroyed(call, record),
+            Kind::GraphAlloc => self.graph_alloc(call, record),
+            Kind::GraphFree => self.graph_free(call, record),
+            Kind::GraphLaunch => self.graph_launch(call, record),
+            Kind::GraphMemory if !call.failed => {
+                let gpu = GpuSlot::of(record.signed::<0>());
+                self.graphs.tell(gpu, record.number::<1>(), record.bytes::<2>());
+            }
+            Kind::Limit if !call.failed => {
+                self.objects.limits.insert(record.number::<0>(), record.bytes::<1>());
+            }
+            Kind::GraphTrim if !call.failed => self.graphs.counts.trims += 1,
             Kind::Sample => {
                 let (used, total) = (record.bytes::<1>(), record.bytes::<2>());
                 let reading = Reading { used, total, process_used: record.number::<3>() };
-                self.samples.add(record.signed::<0>(), reading, call.now);
+                let device = record.signed::<0>();
+                self.samples.add(device, reading, call.now);
+                if self.steps.sample(device, reading.process_used) {
+                    let explained = self.explained();
+                    self.steps.read(call.at, explained, self.contexts.counts);
+                }
             }
             _ => {}
         }
@@ -395,6 +419,9 @@ impl LiveSet {
         ended.append(&mut spaces.arrays.drain_owned(owner));
         for (address, block) in &ended {
             self.gone(*address, block, Why::Implicit, call);
+        }
+        for _ in 0..self.objects.end_owner(owner) {
+            self.contexts.take_block(owner);
         }
     }
 }

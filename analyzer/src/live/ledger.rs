@@ -50,6 +50,7 @@ ledgers! {
     VmmAddress "vmm_address" None, "Reserved address space, without memory.";
     VmmPhysical "vmm_physical" Some(Sum::Gpu), "Physical device memory of virtual memory management.";
     VmmHost "vmm_host" Some(Sum::Host), "Physical host memory of virtual memory management.";
+    Graph "graph" Some(Sum::Gpu), "Memory of graph nodes, from the launch that takes it to its free.";
     VmmMapped "vmm_mapped" None, "Mappings of physical memory into reserved address space.";
     Array "array" Some(Sum::Gpu), "Arrays and mipmapped arrays, with the size that follows from their descriptors.";
     Imported "imported" None, "Memory that another process or a graphics library made, opened here.";
@@ -65,6 +66,7 @@ impl Ledger {
             | Self::Managed
             | Self::AsyncPool
             | Self::VmmPhysical
+            | Self::Graph
             | Self::VmmMapped
             | Self::Array
             | Self::Imported => true,
@@ -124,7 +126,7 @@ impl Sum {
 
 /// Ledgers that a later recorder will fill: no entry point of theirs is hooked, so nothing is
 /// known about them.
-pub const NOT_COUNTED: [&str; 2] = ["torch", "graph"];
+pub const NOT_COUNTED: [&str; 1] = ["torch"];
 
 /// A device's place in tables: 0 is unknown, else the ordinal plus 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -19,9 +19,11 @@ mod composition;
 mod context;
 mod elsewhere;
 mod granules;
+mod graphs;
 mod ledger;
 mod looks;
 mod marks;
+mod objects;
 mod odd;
 mod pools;
 mod residency;
@@ -30,6 +32,7 @@ mod series;
 mod sites;
 mod space;
 mod stalls;
+mod steps;
 mod traffic;
 mod view;
 mod vmm;
@@ -40,9 +43,11 @@ pub use books::{Account, Book, Books, SumBook};
 pub use composition::{Epochs, Holdings, Moment, Share, size_class, sizes_of_class};
 pub use context::{Contexts, Counts};
 pub use granules::{GRANULE, Granules, Kept};
+pub use graphs::{GraphCounts, GraphTold, Graphs};
 pub use ledger::{GpuSlot, Ledger, NOT_COUNTED, Sum, Tally};
 pub use looks::{Gaps, Looks, Pin, RangeGaps, gaps};
 pub use marks::{MARKS, Mark, Marks, NAMES, RangeTotal};
+pub use objects::{Class, LiveObject, ObjectCounts, Objects};
 pub use odd::{Example, Odd, Oddity};
 pub use pools::{Pool, Pools, Told};
 pub use residency::{Asked, Place, Residency};
@@ -50,6 +55,7 @@ pub use samples::{Sampled, SampledSeries, Samples};
 pub use series::{Level, Series};
 pub use sites::{Calls, SiteIndex, Sites};
 pub use stalls::{LongCall, Purpose, Stall, Stalls};
+pub use steps::{Explained, Gap, Made, Step, Steps};
 pub use traffic::{CopyKey, Direction, HostMemory, Moved, Traffic, Transfers};
 pub use view::{View, Views};
 pub use vmm::{Piece, Stuck};
@@ -108,6 +114,12 @@ pub struct LiveSet {
     pub marks: Marks,
     /// Readings of device memory.
     pub samples: Samples,
+    /// Graphs.
+    pub graphs: Graphs,
+    /// Objects that own memory without an allocation call.
+    pub objects: Objects,
+    /// What NVML shows for the process, and what explains it.
+    pub steps: Steps,
     /// Pools of stream-ordered memory.
     pub pools: Pools,
     /// Where managed memory was asked to be.
@@ -168,6 +180,9 @@ impl LiveSet {
             lanes: Vec::new(),
             marks: Marks::default(),
             samples: Samples::default(),
+            graphs: Graphs::default(),
+            objects: Objects::default(),
+            steps: Steps::new(log.dictionary.gpus.len()),
             pools: Pools::default(),
             residency: Residency::default(),
             odd: Odd::default(),
@@ -196,7 +211,10 @@ impl LiveSet {
         self.residency = Residency::default();
         self.looks = Looks { changes: 1, ..Looks::default() };
         self.marks.restart(self.threads.iter_mut().map(|thread| &mut thread.ranges));
+        self.steps.begin(self.contexts.counts);
         self.contexts.counts.begin();
+        self.graphs.begin();
+        self.objects.begin();
         self.odd = Odd::default();
         self.events = 0;
         self.lanes.iter_mut().for_each(|lane| lane.calls = false);

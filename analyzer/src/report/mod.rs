@@ -3,6 +3,7 @@
 
 mod build;
 mod coverage;
+mod handles;
 mod pools;
 mod read;
 mod scope;
@@ -13,6 +14,7 @@ mod timelines;
 
 pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
+pub use handles::{GapReport, GapsReport, GraphsReport, HandlesReport, MadeReport, StepReport};
 pub use pools::{PoolReport, PoolWaste, PoolsReport, ResidencyReport};
 pub use read::read;
 pub use scope::{
@@ -26,7 +28,7 @@ use gmmtrace_format::definition::Layer;
 
 use crate::analysis::held::SiteName;
 use crate::input::{GpuFacts, Process, WriterState};
-use crate::live::{Counts, Ledger, Share};
+use crate::live::{Ledger, Share};
 use crate::units::{Bytes, Gpu, Nanos};
 
 /// Everything that is said about one log.
@@ -56,6 +58,8 @@ pub struct Report {
     pub unknown_frees: OddReport,
     /// Allocations where something was live.
     pub overlaps: OddReport,
+    /// Graphs.
+    pub graphs: GraphsReport,
     /// Live blocks of which a later one takes a part: their free was not seen.
     pub stale: Share,
     /// Pools of stream-ordered memory.
@@ -64,8 +68,10 @@ pub struct Report {
     pub residency: ResidencyReport,
     /// Readings of device memory.
     pub sampled: Vec<SampledReport>,
-    /// Contexts.
-    pub contexts: Counts,
+    /// Objects without bytes of their own.
+    pub handles: HandlesReport,
+    /// What NVML shows for the process, explained.
+    pub gap: GapsReport,
     /// Copies that failed.
     pub failed_copies: u64,
     /// Sets that failed.

@@ -355,6 +355,14 @@ pub mod object {
     pub const USER_OBJECT: u64 = 12;
 }
 
+/// What the end of a capture answers.
+pub mod capture {
+    /// The statuses after which the capture goes on, because the call was refused as such: invalid
+    /// value, not initialised, deinitialised, invalid context, invalid handle, illegal state,
+    /// unmatched, wrong thread. Every other one ends it, with a graph or without.
+    pub const REFUSED: [u32; 8] = [1, 3, 4, 201, 400, 401, 903, 908];
+}
+
 /// Operand codes of every kind that a file may hold: this crate's own and, for kinds newer
 /// than it, those that the file's header declares. An event of an unknown kind can so be
 /// stepped over.

@@ -56,7 +56,8 @@ unsafe fn made_3d(ok: bool, made: *const Pitched, extent: Extent) -> [u64; 2] {
 }
 
 /// Declares the rows. Each: symbol, arguments, the argument that the in-flight slot shows, and
-/// pointer and size for the event of a call without driver call (`ok`: the call succeeded).
+/// pointer and size for the event of a call without driver call (`ok`: the call succeeded), or
+/// nothing where such a call is worth none.
 macro_rules! rows {
     ($($name:ident ($($a:ident: $t:ty),*) $(in ($($r:ident)*))? $argument:expr, |$ok:ident| $operands:expr $(, then $then:expr)?;)*) => {
         #[repr(u16)]
@@ -100,7 +101,7 @@ macro_rules! rows {
                     let $ok = status == 0;
                     // SAFETY: out-parameters are read only after success.
                     let operands = unsafe { $operands };
-                    record::end_runtime(open, status, operands);
+                    record::end_runtime(open, status, operands.into());
                     $(if $ok {
                         // SAFETY: as above.
                         unsafe { $then };
@@ -113,6 +114,9 @@ macro_rules! rows {
 }
 
 const _: () = assert!(SLOTS == 7);
+
+/// For calls that take and give no memory themselves: only the driver's events count.
+const LABEL: Option<[u64; 2]> = None;
 
 rows! {
     cudaMalloc(p: *mut P, n: usize) n as u64, |ok| [out_word(ok, p), n as u64];
@@ -242,4 +246,47 @@ rows! {
 
     cudaDeviceReset() 0, |_ok| [0, 0];
     cudaSetDevice(d: c_int) 0, |_ok| [0, 0], then record::device_current(i64::from(d));
+
+    // Capture and graphs. Versions of the runtime differ in the number of arguments; the most are
+    // handed on, which are all in registers.
+    cudaStreamBeginCapture(s: Stream, mode: c_int) s as u64, |_ok| LABEL;
+    cudaStreamBeginCapture_ptsz(s: Stream, mode: c_int) s as u64, |_ok| LABEL;
+    cudaStreamBeginCaptureToGraph(s: Stream, g: P, d: Const, e: Const, n: usize, mode: c_int) s as u64, |_ok| LABEL;
+    cudaStreamBeginCaptureToGraph_ptsz(s: Stream, g: P, d: Const, e: Const, n: usize, mode: c_int) s as u64, |_ok| LABEL;
+    cudaStreamEndCapture(s: Stream, g: *mut P) s as u64, |_ok| LABEL;
+    cudaStreamEndCapture_ptsz(s: Stream, g: *mut P) s as u64, |_ok| LABEL;
+    cudaGraphCreate(g: *mut P, f: c_uint) 0, |_ok| LABEL;
+    cudaGraphClone(g: *mut P, from: P) from as u64, |_ok| LABEL;
+    cudaGraphDestroy(g: P) g as u64, |_ok| LABEL;
+    cudaGraphAddMemAllocNode(node: *mut P, g: P, d: Const, n: usize, p: P) g as u64, |_ok| LABEL;
+    cudaGraphAddMemFreeNode(node: *mut P, g: P, d: Const, n: usize, p: P) p as u64, |_ok| LABEL;
+    cudaGraphAddNode(node: *mut P, g: P, d: Const, e: Const, n: usize, p: P) g as u64, |_ok| LABEL;
+    cudaGraphAddNode_v2(node: *mut P, g: P, d: Const, e: Const, n: usize, p: P) g as u64, |_ok| LABEL;
+    cudaGraphInstantiate(x: *mut P, g: P, node: Const, log: Const, n: usize) g as u64, |_ok| LABEL;
+    cudaGraphInstantiateWithFlags(x: *mut P, g: P, f: u64) g as u64, |_ok| LABEL;
+    cudaGraphInstantiateWithParams(x: *mut P, g: P, p: P) g as u64, |_ok| LABEL;
+    cudaGraphInstantiateWithParams_ptsz(x: *mut P, g: P, p: P) g as u64, |_ok| LABEL;
+    cudaGraphExecUpdate(x: P, g: P, node: Const, result: Const) x as u64, |_ok| LABEL;
+    cudaGraphExecDestroy(x: P) x as u64, |_ok| LABEL;
+    cudaGraphLaunch(x: P, s: Stream) x as u64, |_ok| LABEL;
+    cudaGraphLaunch_ptsz(x: P, s: Stream) x as u64, |_ok| LABEL;
+    cudaDeviceGraphMemTrim(d: c_int) 0, |_ok| LABEL;
+    cudaDeviceGetGraphMemAttribute(d: c_int, attribute: c_int, v: P) 0, |_ok| LABEL;
+
+    // Objects that own memory without an allocation call.
+    cudaStreamCreate(s: *mut Stream) 0, |_ok| LABEL;
+    cudaStreamCreateWithFlags(s: *mut Stream, f: c_uint) 0, |_ok| LABEL;
+    cudaStreamCreateWithPriority(s: *mut Stream, f: c_uint, priority: c_int) 0, |_ok| LABEL;
+    cudaStreamDestroy(s: Stream) s as u64, |_ok| LABEL;
+    cudaEventCreate(e: *mut P) 0, |_ok| LABEL;
+    cudaEventCreateWithFlags(e: *mut P, f: c_uint) 0, |_ok| LABEL;
+    cudaEventDestroy(e: P) e as u64, |_ok| LABEL;
+    cudaLibraryLoadData(l: *mut P, code: Const, jo: P, jv: P, jn: c_uint, lo: P, lv: P, ln: c_uint) code as u64, |_ok| LABEL;
+    cudaLibraryLoadFromFile(l: *mut P, file: Const, jo: P, jv: P, jn: c_uint, lo: P, lv: P, ln: c_uint) 0, |_ok| LABEL;
+    cudaLibraryUnload(l: P) l as u64, |_ok| LABEL;
+    cudaCreateTextureObject(t: *mut u64, resource: Const, d: Const, view: Const) 0, |_ok| LABEL;
+    cudaDestroyTextureObject(t: u64) t, |_ok| LABEL;
+    cudaCreateSurfaceObject(s: *mut u64, resource: Const) 0, |_ok| LABEL;
+    cudaDestroySurfaceObject(s: u64) s, |_ok| LABEL;
+    cudaDeviceSetLimit(limit: c_int, v: usize) v as u64, |_ok| LABEL;
 }

@@ -186,10 +186,8 @@ struct CUmod_st {
   int device;
 };
 
-CUresult cuModuleLoadData(CUmodule *out, const void *image) {
-  (void)image;
+static CUresult load(CUmodule *out, CUresult result) {
   CUcontext context;
-  CUresult result = step(ID_cuModuleLoadData);
   if (!result && !out) result = CUDA_ERROR_INVALID_VALUE;
   if (!result) result = driver_enter_context(&context);
   if (result) return result;
@@ -202,6 +200,27 @@ CUresult cuModuleLoadData(CUmodule *out, const void *image) {
   range_add(&mapped_ranges, &globals); /* in no ledger: only so that copies know them */
   *out = module;
   return driver_leave(CUDA_SUCCESS);
+}
+
+CUresult cuModuleLoad(CUmodule *out, const char *file) {
+  (void)file;
+  return load(out, step(ID_cuModuleLoad));
+}
+
+CUresult cuModuleLoadData(CUmodule *out, const void *image) {
+  (void)image;
+  return load(out, step(ID_cuModuleLoadData));
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int number, void *options,
+                            void *values) {
+  (void)image, (void)number, (void)options, (void)values;
+  return load(out, step(ID_cuModuleLoadDataEx));
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image) {
+  (void)image;
+  return load(out, step(ID_cuModuleLoadFatBinary));
 }
 
 CUresult cuModuleUnload(CUmodule module) {

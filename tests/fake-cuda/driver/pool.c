@@ -8,6 +8,7 @@
  * freed. Streams run at once here: a free takes effect when it is called.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -273,7 +274,7 @@ static CUresult free_async(CUdeviceptr pointer, CUstream stream) {
   CUresult symbol(CUdeviceptr *pointer, size_t bytes, CUstream stream) {            \
     CUresult result = step(ID_##symbol);                                            \
     if (LIKELY(fast_mode)) return result ? result : fast_alloc(pointer, bytes);     \
-    if (!result) result = alloc(pointer, bytes, NULL, false, stream);               \
+    if (!result) result = alloc(pointer, bytes, NULL, false, STREAM_IN(symbol, stream));               \
     return truth_alloc_result(ASYNC_POOL, result);                                  \
   }
 ALLOC_ASYNC(cuMemAllocAsync)
@@ -283,7 +284,7 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz)
   CUresult symbol(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) { \
     CUresult result = step(ID_##symbol);                                                    \
     if (LIKELY(fast_mode)) return result ? result : fast_alloc(pointer, bytes);             \
-    if (!result) result = alloc(pointer, bytes, pool, true, stream);                        \
+    if (!result) result = alloc(pointer, bytes, pool, true, STREAM_IN(symbol, stream));                        \
     return truth_alloc_result(ASYNC_POOL, result);                                          \
   }
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync)
@@ -293,7 +294,7 @@ ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz)
   CUresult symbol(CUdeviceptr pointer, CUstream stream) {            \
     CUresult result = step(ID_##symbol);                             \
     if (LIKELY(fast_mode) && !result && fast_free(pointer)) return CUDA_SUCCESS; \
-    if (!result) result = free_async(pointer, stream);               \
+    if (!result) result = free_async(pointer, STREAM_IN(symbol, stream));               \
     return truth_free_result(ASYNC_POOL, result);                    \
   }
 FREE_ASYNC(cuMemFreeAsync)

@@ -37,7 +37,7 @@ static CUresult set(struct area area, bool async, CUstream stream) {
   CUresult symbol params {                                        \
     CUresult result = step(ID_##symbol);                          \
     if (LIKELY(fast_mode)) return result;                         \
-    if (!result) result = set((struct area)what, async, stream);  \
+    if (!result) result = set((struct area)what, async, STREAM_IN(symbol, stream)); \
     return truth_other_result(true, result);                      \
   }
 #define UNPACK(...) {__VA_ARGS__}

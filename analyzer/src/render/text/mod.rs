@@ -4,6 +4,8 @@
 mod calls;
 mod coverage;
 mod fragmentation;
+mod gap;
+mod graphs;
 mod held;
 mod ledgers;
 pub mod page;
@@ -41,10 +43,20 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
         held::by_site(page, title, "", &gpu.at_peak.held, out)?;
     }
     fragmentation::levels(page, out)?;
+    graphs::graphs(page, out)?;
     traffic::copies(page, out)?;
     traffic::stalls(page, out)?;
     calls::calls(page, out)?;
     coverage::sampled(page, out)?;
+    gap::section(page, out)?;
+    if report
+        .handles
+        .classes
+        .iter()
+        .any(|(_, counts)| counts.created + counts.failed + counts.unknown > 0)
+    {
+        gap::objects(page, out)?;
+    }
     calls::odd("Frees of what was not live", &report.unknown_frees, out)?;
     calls::odd("Allocations where something was live", &report.overlaps, out)?;
     calls::stale(page, out)?;
