@@ -195,3 +195,18 @@ fn the_schemas_describe_every_property() {
         walk(schema["title"].as_str().unwrap(), &schema);
     }
 }
+
+#[test]
+fn doctor_and_refusals_cannot_speak_to_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.gmmt");
+    let mut bytes = Writer::of(vec![event(Kind::DeviceAlloc, 1, &[0x1000, 1])]).bytes();
+    // The remark that every log here holds.
+    let at = bytes.windows(8).position(|window| window == b"a remark").unwrap();
+    bytes[at..at + 8].copy_from_slice(b"a\x1b]2;\x07\r\n");
+    fs::write(&path, bytes).unwrap();
+    let said = text(&gmmtrace(&["doctor", path.to_str().unwrap()]).stdout);
+    assert!(said.contains("remark: a\\u{1b}]2;\\u{7}\\r\\n"), "{said}");
+    let refused = text(&gmmtrace(&["summary", "no\u{1b}[31mb.gmmt"]).stderr);
+    assert!(refused.contains("no\\u{1b}[31mb.gmmt"), "{refused}");
+}

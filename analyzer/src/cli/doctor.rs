@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::{library, preload, report};
 use crate::Error;
+use crate::render::clean;
 use crate::report::Report;
 
 /// Arguments of `doctor`.
@@ -45,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
             Failure(text) => ("FAIL", text),
         };
         failed |= word == "FAIL";
-        writeln!(out, "{word}  {text}").map_err(Error::Output)?;
+        writeln!(out, "{word}  {}", clean(&text)).map_err(Error::Output)?;
     }
     Ok(u8::from(failed))
 }
