@@ -230,5 +230,6 @@ pub const fn layer_name(layer: Layer) -> &'static str {
         Layer::Driver => "driver",
         Layer::Runtime => "runtime",
         Layer::Own => "gmmtrace",
+        Layer::Framework => "framework",
     }
 }
