@@ -1,5 +1,7 @@
 //! What each kind of event does to the live set. The `match` only dispatches.
 
+mod torch;
+
 use gmmtrace_format::Kind;
 use gmmtrace_format::kind::copy;
 
@@ -63,6 +65,7 @@ impl LiveSet {
             Kind::PoolFree => self.free(Ledger::AsyncPool, call, record),
             Kind::Copy => self.copy(call, record),
             Kind::Set => self.set(call, record),
+            Kind::TorchAlloc | Kind::TorchFree => self.torch_block(kind, call, record),
             _ => self.apply_rare(kind, call, record, texts),
         }
         self.views.settle(call.at, call.now);
@@ -103,6 +106,7 @@ impl LiveSet {
                 self.phase(kind, call, record, texts);
             }
             Kind::RuntimeCall => self.runtime_call(call, record),
+            Kind::TorchOom => self.torch_oom(call, record),
             Kind::Sample => {
                 let (used, total) = (record.bytes::<1>(), record.bytes::<2>());
                 let reading = Reading { used, total, process_used: record.number::<3>() };
@@ -150,6 +154,7 @@ impl LiveSet {
         self.stall(Purpose::Alloc, call, record, Some(bytes));
         if call.failed {
             self.look(call.at);
+            self.torch.refuse(gpu);
             return self.views.fail(ledger, gpu);
         }
         if address.0 == 0 {
@@ -179,6 +184,9 @@ impl LiveSet {
     #[inline]
     fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
         self.contexts.take_block(block.owner);
+        if !self.torch.has_no_segments() {
+            self.torch.gone(address, why == Why::Asked, call.at, call.now);
+        }
         if block.account.ledger == Ledger::Device {
             self.views.leave(block.account.gpu, address, block.bytes);
         }
@@ -239,6 +247,7 @@ impl LiveSet {
         self.changed(Purpose::Alloc, call, record, Some(bytes));
         if call.failed {
             self.look(call.at);
+            self.torch.refuse(gpu);
             return self.views.fail(ledger, gpu);
         }
         let account = Account { ledger, gpu, site: call.site };
@@ -311,6 +320,11 @@ impl LiveSet {
         let gone = self.vmm.unmap(address, bytes);
         if gone.is_empty() {
             self.odd.unknown_frees.note(call.example(Ledger::VmmMapped, address.0));
+        }
+        if !self.torch.has_no_segments() {
+            let mapped = gone.iter().filter(|piece| piece.account.ledger == Ledger::VmmMapped);
+            let bytes = mapped.fold(0, |sum: u64, piece| sum.saturating_add(piece.bytes.0));
+            self.torch.unmapped(address, bytes, call.at, call.now);
         }
         self.pieces_gone(gone, Why::Asked, call);
     }

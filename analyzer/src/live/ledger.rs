@@ -51,6 +51,7 @@ ledgers! {
     VmmPhysical "vmm_physical" Some(Sum::Gpu), "Physical device memory of virtual memory management.";
     VmmHost "vmm_host" Some(Sum::Host), "Physical host memory of virtual memory management.";
     VmmMapped "vmm_mapped" None, "Mappings of physical memory into reserved address space.";
+    Torch "torch" None, "Blocks of PyTorch's caching allocator, within memory of `device` or `vmm_mapped`.";
 }
 
 impl Ledger {
@@ -63,7 +64,8 @@ impl Ledger {
             | Self::Managed
             | Self::AsyncPool
             | Self::VmmPhysical
-            | Self::VmmMapped => true,
+            | Self::VmmMapped
+            | Self::Torch => true,
             Self::Pinned | Self::Registered | Self::VmmAddress | Self::VmmHost => false,
         }
     }
@@ -112,7 +114,7 @@ impl Sum {
 
 /// Ledgers that a later recorder will fill: no entry point of theirs is hooked, so nothing is
 /// known about them.
-pub const NOT_COUNTED: [&str; 5] = ["torch", "array", "graph", "imported", "async_reserved"];
+pub const NOT_COUNTED: [&str; 4] = ["array", "graph", "imported", "async_reserved"];
 
 /// A device's place in tables: 0 is unknown, else the ordinal plus 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -22,10 +22,12 @@ mod looks;
 mod marks;
 mod odd;
 mod samples;
+mod segments;
 mod series;
 mod sites;
 mod space;
 mod stalls;
+mod torch;
 mod traffic;
 mod view;
 mod vmm;
@@ -41,9 +43,11 @@ pub use looks::{Gaps, Looks, Pin, RangeGaps, gaps};
 pub use marks::{MARKS, Mark, Marks, NAMES, RangeTotal};
 pub use odd::{Example, Odd, Oddity};
 pub use samples::{Sampled, SampledSeries, Samples};
+pub use segments::{PinnedRun, SegmentGaps, Segments};
 pub use series::{Level, Series};
 pub use sites::{Calls, SiteIndex, Sites};
 pub use stalls::{LongCall, Purpose, Stall, Stalls};
+pub use torch::{Failure, Mismatch, Release, Reserved, Torch, TorchDevice, Totals};
 pub use traffic::{CopyKey, Direction, HostMemory, Moved, Traffic, Transfers};
 pub use view::{View, Views};
 pub use window::{Window, Windowed};
@@ -101,6 +105,8 @@ pub struct LiveSet {
     pub marks: Marks,
     /// Readings of device memory.
     pub samples: Samples,
+    /// PyTorch's caching allocator.
+    pub torch: Torch,
     /// What does not fit.
     pub odd: Odd,
     /// Events counted.
@@ -153,6 +159,7 @@ impl LiveSet {
             lanes: Vec::new(),
             marks: Marks::default(),
             samples: Samples::default(),
+            torch: Torch::default(),
             odd: Odd::default(),
             events: 0,
             since: None,
@@ -177,6 +184,7 @@ impl LiveSet {
         self.looks = Looks { changes: 1, ..Looks::default() };
         self.marks.restart(self.threads.iter_mut().map(|thread| &mut thread.ranges));
         self.contexts.counts.begin();
+        self.torch.begin(at);
         self.odd = Odd::default();
         self.events = 0;
         self.lanes.iter_mut().for_each(|lane| lane.calls = false);
@@ -196,6 +204,7 @@ impl LiveSet {
         self.looks.count += 1;
         self.looks.at_ranges(&self.spaces.reserved, &self.vmm, at);
         self.looks.at_pins(&self.spaces.device, &self.views.all.kept, at);
+        self.torch.look(&self.vmm, at);
     }
 
     /// The last bucket of the time axis that an event was in.
@@ -214,6 +223,12 @@ impl LiveSet {
     #[must_use]
     pub fn gaps(&self) -> Gaps {
         gaps(&self.spaces.reserved, &self.vmm)
+    }
+
+    /// The holes in the segments of PyTorch's allocator now.
+    #[must_use]
+    pub fn segments(&self) -> Segments {
+        segments::of(&self.torch, &self.vmm, None)
     }
 
     /// The bucket of a stamp, on an axis that reaches it.
@@ -239,6 +254,7 @@ impl LiveSet {
             self.views.halve();
             self.stalls.halve();
             self.samples.halve();
+            self.torch.halve();
         }
     }
 
@@ -258,7 +274,8 @@ impl LiveSet {
             bytes: block.bytes,
             at: block.at,
         });
-        blocks.chain(self.vmm.pieces().map(|piece| LiveBlock {
+        let of_torch = self.torch.blocks().map(|(_, piece)| piece);
+        blocks.chain(self.vmm.pieces().chain(of_torch).map(|piece| LiveBlock {
             account: piece.account,
             bytes: piece.bytes,
             at: piece.at,

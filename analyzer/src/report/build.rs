@@ -5,7 +5,7 @@ use gmmtrace_format::layout::MAJOR;
 use super::{
     CallReport, Coverage, InFlightReport, LengthClass, LongCallReport, MarkReport, OddExample,
     OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace, WindowReport,
-    scopes, timelines,
+    scopes, timelines, torch,
 };
 use crate::analysis::held::SiteName;
 use crate::analysis::{calls, in_flight};
@@ -55,6 +55,7 @@ impl Builder<'_> {
             overlaps: self.oddities(&live.odd.overlaps),
             stale: live.stale(),
             sampled: self.sampled(),
+            torch: torch::build(self),
             contexts: live.contexts.counts,
             failed_copies: live.odd.failed_copies,
             failed_sets: live.odd.failed_sets,
@@ -177,7 +178,7 @@ impl Builder<'_> {
         found.map(one).collect()
     }
 
-    fn thread(&self, lane: u32) -> Option<u32> {
+    pub(super) fn thread(&self, lane: u32) -> Option<u32> {
         self.live.lanes.get(lane as usize).map(|lane| lane.tid)
     }
 

@@ -9,6 +9,7 @@ mod scopes;
 mod stalls;
 mod timeline;
 mod timelines;
+mod torch;
 
 pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
@@ -19,6 +20,7 @@ pub use scope::{
 };
 pub use stalls::{LengthClass, LongCallReport, StallReport};
 pub use timeline::{CallTime, Figure, SeriesReport, TimelineReport};
+pub use torch::{ABSENT, FailureReport, TorchDeviceReport, TorchReport};
 
 use gmmtrace_format::definition::Layer;
 
@@ -58,6 +60,8 @@ pub struct Report {
     pub stale: Share,
     /// Readings of device memory.
     pub sampled: Vec<SampledReport>,
+    /// PyTorch's caching allocator.
+    pub torch: TorchReport,
     /// Contexts.
     pub contexts: Counts,
     /// Copies that failed.

@@ -35,7 +35,7 @@ pub const SCRIPT: &str = include_str!("page.js");
 
 /// What a browser may do for the page. A test holds the hashes against the files.
 pub const POLICY: &str = "default-src 'none'; \
-    style-src 'sha256-nIhXvt/fsE5NTqasB+xRluBmejqZCygvcH3tpTNLoRE='; \
+    style-src 'sha256-TP1sB+9o+eMszzlRYPAAxNq0z+6EHpd+lA0xmtFzJ1E='; \
     script-src 'sha256-OoS0uCYEyuSzf57EKtR4GprQEr97Lg97BL0IAVyqtHk='; \
     base-uri 'none'; form-action 'none'";
 

@@ -62,11 +62,13 @@ const fn keys(question: Question) -> &'static [&'static str] {
             "unknown_frees",
             "overlaps",
             "sampled",
+            "torch",
+            "oom",
         ],
         Question::Timeline => &["timeline"],
         Question::Peak => &["peak", "sums"],
         Question::Leaks => &["live", "live_at_end", "sums"],
-        Question::Fragmentation => &["fragmentation"],
+        Question::Fragmentation => &["fragmentation", "torch"],
         Question::Copies => &["copies", "sets", "failed_copies", "failed_sets", "stalls"],
     }
 }

@@ -59,6 +59,7 @@ inks! {
     VmmPhysical "vmm-physical" 0x00_9E_73 0x2C_B8_8E;
     VmmHost "vmm-host" 0x9A_8A_00 0xE3_D5_3C;
     VmmMapped "vmm-mapped" 0x5B_4B_B5 0x9C_8F_F0;
+    Torch "torch" 0xC7_3A_5E 0xF0_80_9A;
     Process "process" 0x11_18_22 0xF5_F8_FB;
     Used "used" 0x6E_7B_8A 0x8E_9A_A8;
     Waste "waste" 0xC4_4E_4E 0xE0_6C_6C;
@@ -79,6 +80,7 @@ impl Ink {
             Ledger::VmmPhysical => Self::VmmPhysical,
             Ledger::VmmHost => Self::VmmHost,
             Ledger::VmmMapped => Self::VmmMapped,
+            Ledger::Torch => Self::Torch,
         }
     }
 

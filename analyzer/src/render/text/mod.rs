@@ -10,6 +10,7 @@ pub mod page;
 mod question;
 mod summary;
 mod timeline;
+mod torch;
 mod traffic;
 
 use std::io::{self, Write};
@@ -32,6 +33,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     calls::in_flight(page, out)?;
     ledgers::ledgers(page, out)?;
     ledgers::by_gpu(page, out)?;
+    torch::allocator(page, out)?;
     held::by_site(page, page.live_title(), "nothing is live", &report.total.live_at_end, out)?;
     if let Some(gpu) = page.height(Of::Sum(Sum::Gpu)) {
         let title = "The peak of GPU memory was made of";
