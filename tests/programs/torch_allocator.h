@@ -22,6 +22,8 @@ void torch_of_old(uint64_t pointer, int64_t size, int64_t allocated, int64_t res
 /* What libc10 was told: calls, about CUDA, about others, out of memory, checksum, thrown, and
    whether its caller was the allocator itself. */
 void torch_counts(uint64_t counts[7]);
+/* Segments taken and their bytes, given back and their bytes, and refused. */
+void torch_segments(uint64_t counts[5]);
 void torch_totals(int device, uint64_t *allocated, uint64_t *reserved);
 /* The next report throws. */
 void torch_throw(const char *text);

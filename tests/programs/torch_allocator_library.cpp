@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -29,6 +30,7 @@ struct Allocator {
 // Never destroyed: blocks are given back when the process ends.
 Allocator *const allocators = new Allocator[kDevices];
 bool at_exit;
+std::atomic<std::uint64_t> taken, taken_bytes, given, given_bytes, refused;
 
 c10::Device on(int device) { return {c10::DeviceType::CUDA, static_cast<std::int8_t>(device)}; }
 
@@ -61,10 +63,12 @@ extern "C" std::uint64_t torch_take(int device, std::size_t size) {
     std::size_t length = size > kSegment ? size : kSegment;
     CUdeviceptr start;
     if (cuMemAlloc_v2(&start, length) != 0) {
+      refused++;
       c10::reportOutOfMemoryToProfiler(static_cast<std::int64_t>(size), self.allocated,
                                        self.reserved, on(device));
       return 0;
     }
+    taken++, taken_bytes += length;
     self.segments[start] = length;
     self.reserved += length;
     pointer = start;
@@ -99,6 +103,7 @@ extern "C" void torch_empty_cache(int device) {
       continue;
     }
     cuMemFree_v2(segment->first);
+    given++, given_bytes += segment->second;
     self.reserved -= segment->second;
     segment = self.segments.erase(segment);
   }
@@ -116,6 +121,8 @@ extern "C" void torch_of_old(std::uint64_t pointer, std::int64_t size, std::int6
                              std::int64_t reserved) {
   c10::reportMemoryUsageToProfiler(reinterpret_cast<void *>(pointer), size, allocated, reserved,
                                    on(0));
+  /* Not a tail call, so that the caller is this library. */
+  __asm__ volatile("");
 }
 
 extern "C" void torch_counts(std::uint64_t counts[7]) {
@@ -131,6 +138,11 @@ extern "C" void torch_counts(std::uint64_t counts[7]) {
 extern "C" void torch_totals(int device, std::uint64_t *allocated, std::uint64_t *reserved) {
   *allocated = allocators[device].allocated;
   *reserved = allocators[device].reserved;
+}
+
+extern "C" void torch_segments(std::uint64_t counts[5]) {
+  const std::uint64_t values[5] = {taken, taken_bytes, given, given_bytes, refused};
+  std::memcpy(counts, values, sizeof values);
 }
 
 extern "C" void torch_throw(const char *text) { torch_throw_next(text); }

@@ -1,7 +1,8 @@
 /*
- * torch_blocks [ROUNDS]: an allocator like PyTorch's, opened as Python opens it (RTLD_LOCAL), reports
+ * torch_blocks [ROUNDS|cpu]: an allocator like PyTorch's, opened as Python opens it (RTLD_LOCAL), reports
  * its blocks to a libc10.so of our own. Two threads take and give blocks on two devices; blocks of
- * other device types, requests that fail, reporters that throw, and frees at exit.
+ * other device types, requests that fail, reporters that throw, and frees at exit. With `cpu` it
+ * reports about other device types only.
  *
  * Run with: FAKE_CUDA_DEVICES=2
  * Expected: the CUDA blocks are the `torch` ledger, exactly; libc10 was told everything once, with
@@ -21,6 +22,7 @@ static __typeof__(torch_elsewhere) *elsewhere;
 static __typeof__(torch_of_old) *of_old;
 static __typeof__(torch_counts) *counts_now;
 static __typeof__(torch_totals) *totals;
+static __typeof__(torch_segments) *segments;
 static __typeof__(torch_throw) *throw_next;
 static __typeof__(torch_give_back_at_exit) *give_back_at_exit;
 
@@ -42,6 +44,7 @@ static void load(void) {
   FIND(of_old, "torch_of_old");
   FIND(counts_now, "torch_counts");
   FIND(totals, "torch_totals");
+  FIND(segments, "torch_segments");
   FIND(throw_next, "torch_throw");
   FIND(give_back_at_exit, "torch_give_back_at_exit");
 }
@@ -82,6 +85,7 @@ int main(int argc, char **argv) {
   load();
   /* Before any CUDA call: nobody may begin a log for these. */
   elsewhere(&rounds, 4096);
+  if (argc > 1 && !strcmp(argv[1], "cpu")) return 0;
   MUST(cuInit(0));
   pthread_t threads[2];
   for (intptr_t i = 0; i < 2; i++) MUST(pthread_create(&threads[i], NULL, work, (void *)i));
@@ -122,6 +126,15 @@ int main(int argc, char **argv) {
   give_back_at_exit();
   torch_frees++;
   torch_free_bytes += rounded(3000);
+  uint64_t parts[5];
+  segments(parts);
+  tally.ledgers[DEVICE] = (struct account){.allocs = parts[0],
+                                           .alloc_bytes = parts[1],
+                                           .frees = parts[2],
+                                           .free_bytes = parts[3],
+                                           .failed_allocs = parts[4]};
+  print_tally("", false);
+  say("", "torch.failed_allocs", 1);
   say("", "torch.allocs", torch_allocs);
   say("", "torch.frees", torch_frees);
   say("", "torch.alloc_bytes", torch_alloc_bytes);

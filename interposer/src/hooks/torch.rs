@@ -95,9 +95,9 @@ macro_rules! rows {
 // The totals were signed up to PyTorch 1.13, which is another symbol and the same registers.
 rows! {
     _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE "c10::reportMemoryUsageToProfiler" "r9" usage;
-    _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE "c10::reportMemoryUsageToProfiler" "r9" usage;
+    _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE "c10::reportMemoryUsageToProfiler (to 1.13)" "r9" usage;
     _ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE "c10::reportOutOfMemoryToProfiler" "r8" out_of_memory;
-    _ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE "c10::reportOutOfMemoryToProfiler" "r8" out_of_memory;
+    _ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE "c10::reportOutOfMemoryToProfiler (to 1.13)" "r8" out_of_memory;
 }
 
 /// A block handed out (`size` above 0) or taken back (below). Returns the real function, or 0.

@@ -68,7 +68,7 @@ fn doubts(page: &Page<'_>, devices: &[&TorchDeviceReport], out: &mut impl Write)
     let outside = page.report.torch.outside;
     if outside.count > 0 {
         let (count, bytes) = (grouped(outside.count), Bytes(outside.bytes));
-        writeln!(out, "  {count} blocks of {bytes} were in no segment that is known")?;
+        writeln!(out, "  blocks handed out in no segment that is known: {count}, {bytes}")?;
     }
     Ok(())
 }
@@ -151,7 +151,7 @@ fn holes(page: &Page<'_>, when: &str, found: &Segments, out: &mut impl Write) ->
     )?;
     if found.outside.count > 0 {
         let (count, bytes) = (grouped(found.outside.count), size(found.outside.bytes));
-        writeln!(out, "      {count} blocks of {bytes} in no segment that is known")?;
+        writeln!(out, "      blocks in no segment that is known: {count}, {bytes}")?;
     }
     if found.worst.is_empty() {
         return Ok(());
