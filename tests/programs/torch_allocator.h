@@ -19,6 +19,8 @@ void torch_empty_cache(int device);
 void torch_elsewhere(void *pointer, int64_t size);
 /* A report in the words of PyTorch 1.13. */
 void torch_of_old(uint64_t pointer, int64_t size, int64_t allocated, int64_t reserved);
+/* One report, on a device that libc10 keeps no count of. */
+void torch_report(uint64_t pointer, int64_t size, uint64_t allocated, uint64_t reserved);
 /* What libc10 was told: calls, about CUDA, about others, out of memory, checksum, thrown, and
    whether its caller was the allocator itself. */
 void torch_counts(uint64_t counts[7]);

@@ -125,6 +125,14 @@ extern "C" void torch_of_old(std::uint64_t pointer, std::int64_t size, std::int6
   __asm__ volatile("");
 }
 
+extern "C" void torch_report(std::uint64_t pointer, std::int64_t size, std::uint64_t allocated,
+                             std::uint64_t reserved) {
+  c10::reportMemoryUsageToProfiler(reinterpret_cast<void *>(pointer), size,
+                                   std::size_t{allocated}, std::size_t{reserved},
+                                   on(kUncounted));
+  __asm__ volatile("");
+}
+
 extern "C" void torch_counts(std::uint64_t counts[7]) {
   torch_told told = torch_told_now();
   Dl_info caller = {}, own = {};

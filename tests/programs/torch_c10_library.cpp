@@ -9,6 +9,7 @@ static std::atomic<std::uint64_t> calls, cuda, other, out_of_memory, checksum, t
 static std::atomic<const char *> text;
 
 static void told(std::uint64_t sum, c10::Device device, void *back) {
+  if (device.index == kUncounted) return;
   calls++;
   (device.type == c10::DeviceType::CUDA ? cuda : other)++;
   checksum += sum * (3 + static_cast<std::uint64_t>(device.index + 1));

@@ -65,6 +65,7 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("many_events", Exact(&["300000"])),
     ("hook_cost", Elsewhere), // a benchmark
     ("torch_blocks", Exact(&[])),
+    ("torch_cost", Elsewhere), // a benchmark
 ];
 
 /// Runs a program with and without the library; the result must be the same.
