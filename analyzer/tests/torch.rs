@@ -293,8 +293,14 @@ fn texts_say_the_same() {
     let read = support::read(&Writer::of(events).log());
     let mut said = Vec::new();
     text::write(&read, &mut said).unwrap();
+    text::answer(Question::Summary, &Page::whole(&read), &mut said).unwrap();
+    text::answer(Question::Fragmentation, &Page::whole(&read), &mut said).unwrap();
+    text::answer(Question::Timeline, &Page::whole(&read), &mut said).unwrap();
     let said = String::from_utf8(said).unwrap();
     for words in [
+        "PyTorch    16.00 MiB allocated of 42.00 MiB reserved, 27.00 MiB of no use at worst",
+        "; 1 requests found no memory",
+        "torch_reserved",
         "PyTorch's allocator",
         "Requests that found no memory",
         "at the end: 42.00 MiB reserved, 16.00 MiB allocated: 26.00 MiB of no use (61.9 %)",

@@ -17,6 +17,31 @@ fn devices<'a>(page: &Page<'a>) -> Vec<&'a TorchDeviceReport> {
     page.report.torch.devices.iter().filter(|device| wanted(device.gpu)).collect()
 }
 
+/// What it has and keeps in one sentence, if it reported anything.
+#[must_use]
+pub fn in_a_sentence(page: &Page<'_>) -> Option<String> {
+    let torch = &page.report.torch;
+    if !torch.seen || page.scope.scope != Scope::All {
+        return None;
+    }
+    let size = |bytes: u64| page.style.size(Bytes(bytes));
+    let (allocated, reserved) = (size(torch.totals.allocated), size(torch.totals.reserved));
+    let mut words = format!("{allocated} allocated of {reserved} reserved");
+    if let Some((at, worst)) = torch.worst {
+        let share = percent(Bytes(worst.free()), Bytes(worst.reserved));
+        words.push_str(&format!(", {} of no use at worst ({share}), at {at}", size(worst.free())));
+    }
+    let failures: u64 = torch.devices.iter().map(|found| found.device.failures).sum();
+    if failures > 0 {
+        words.push_str(&format!("; {} requests found no memory", grouped(failures)));
+    }
+    let wrong: u64 = torch.devices.iter().map(|found| found.device.mismatches).sum();
+    if wrong > 0 {
+        words.push_str(&format!("; {} totals are not what was counted", grouped(wrong)));
+    }
+    Some(words)
+}
+
 /// What it has and keeps, by device.
 pub fn allocator(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let devices = devices(page);
