@@ -282,7 +282,7 @@ fn sums_add_ledgers_event_by_event() {
     ]);
     let (gpu, host) = (&report["sums"]["gpu"], &report["sums"]["host"]);
     assert_eq!(pick(gpu, &HEIGHT), json!([90, 100, 1]));
-    assert_eq!(gpu["adds"], json!(["device", "async_pool", "vmm_physical"]));
+    assert_eq!(gpu["adds"], json!(["device", "async_pool", "vmm_physical", "graph", "array"]));
     assert_eq!(by_gpu(&gpu["by_gpu"], &HEIGHT), json!([[0, 90, 100, 1]]));
     assert_eq!(pick(host, &HEIGHT), json!([25, 35, 7]));
     assert_eq!(host["adds"], json!(["pinned", "registered", "vmm_host"]));

@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 
-use gmmtrace_format::kind::copy;
+use gmmtrace_format::kind::{copy, object, pool, source};
 use gmmtrace_format::{Flags, Kind};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -414,4 +414,118 @@ proptest! {
         let odd = ["null_calls", "unknown_frees", "overlaps"].map(|key| &report[key]);
         prop_assert_eq!(odd, [&json!(naive.odd[0]), &json!(naive.odd[1]), &json!(naive.odd[2])]);
     }
+}
+
+#[test]
+fn an_array_is_estimated_and_goes_with_its_context() {
+    let report = Writer::of(vec![
+        event(Kind::ContextCreate, 1, &[0xc0, 0]),
+        event(Kind::ContextCurrent, 8, &[0xc0]).site(0),
+        event(Kind::ArrayCreate, 20, &[0x55aa, 4096, 0]),
+        event(Kind::ArrayCreate, 30, &[0x55bb, 0, 0x40]),
+        event(Kind::ArrayCreate, 40, &[0, 64, 0]).failed(),
+        event(Kind::ArrayCreate, 50, &[0x55cc, 16, 0]),
+        event(Kind::ArrayDestroy, 60, &[0x55cc]),
+        event(Kind::ArrayDestroy, 70, &[0x55cc]),
+        event(Kind::Copy, 80, &[copy::UNIFIED, 0x1000, 0x55aa, 8, 0]),
+        event(Kind::ContextDestroy, 110, &[0xc0]),
+    ])
+    .json();
+    assert_valid(&report);
+    assert_eq!(figures(&report, "array", LIFE), [3, 1, 2, 0]);
+    let array = &report["ledgers"]["array"];
+    assert_eq!((&array["failed"], &array["estimated"]), (&json!(1), &json!(true)));
+    assert_eq!(report["sums"]["gpu"]["peak_bytes"], 4112);
+    assert_eq!(report["unknown_frees"], 1);
+    assert_eq!(report["copies"][0]["direction"], "array_to_host");
+}
+
+#[test]
+fn an_ipc_handle_is_open_until_it_was_closed_as_often() {
+    let report = Writer::of(vec![
+        event(Kind::Import, 10, &[0x1000, 0, source::IPC, 0]),
+        event(Kind::Import, 20, &[0x1000, 0, source::IPC, 0]),
+        event(Kind::Import, 30, &[0x2000, 0, source::IPC, 0]),
+        event(Kind::ImportClose, 40, &[0x1000]),
+        event(Kind::ImportClose, 50, &[0x2000]).failed(),
+        event(Kind::ImportClose, 60, &[0x1000]),
+        event(Kind::ImportClose, 70, &[0x1000]),
+        event(Kind::Import, 80, &[0x3000, 500, source::EXTERNAL, 7]),
+        event(Kind::Free, 90, &[0x3000]),
+        event(Kind::Import, 100, &[0x4000, 0, source::POOL_POINTER, 7]),
+        event(Kind::PoolFree, 110, &[0x4000, 0]),
+    ])
+    .json();
+    assert_valid(&report);
+    assert_eq!(figures(&report, "imported", LIFE), [4, 3, 0, 0]);
+    assert_eq!(report["ledgers"]["imported"]["failed"], 1);
+    assert_eq!(report["ledgers"]["imported"]["unsized_count"], 1);
+    assert_eq!(report["unknown_frees"], 1);
+    assert_eq!((&report["overlaps"], &report["sums"]["gpu"]["peak_bytes"]), (&json!(0), &json!(0)));
+}
+
+#[test]
+fn an_imported_handle_has_a_size_from_its_first_mapping_on() {
+    let report = Writer::of(vec![
+        event(Kind::PhysicalImport, 10, &[7, 1]),
+        event(Kind::PhysicalImport, 20, &[7, 1]),
+        event(Kind::Map, 30, &[0x10_0000, 64, 0, 7]),
+        event(Kind::Map, 40, &[0x10_0040, 64, 0, 7]),
+        event(Kind::PhysicalRelease, 50, &[7]),
+        event(Kind::PhysicalRelease, 60, &[7]),
+        event(Kind::Unmap, 70, &[0x10_0000, 128]),
+        event(Kind::PhysicalImport, 80, &[8, 1]),
+        event(Kind::ObjectCreate, 90, &[9, object::MULTICAST, 0]),
+        event(Kind::Map, 100, &[0x20_0000, 32, 0, 9]),
+        event(Kind::PhysicalRelease, 110, &[9]),
+        event(Kind::Unmap, 120, &[0x20_0000, 32]),
+    ])
+    .json();
+    assert_valid(&report);
+    assert_eq!(figures(&report, "imported", LIFE), [2, 1, 0, 0]);
+    assert_eq!(report["ledgers"]["imported"]["alloc_bytes"], 64);
+    assert_eq!(report["ledgers"]["imported"]["peak_bytes"], 64);
+    assert_eq!(figures(&report, "vmm_physical", LIFE), [0, 0, 0, 0]);
+    assert_eq!(report["unknown_frees"], 0);
+    assert_eq!(report["fragmentation"]["vmm"]["stuck"]["unreferenced_bytes"], 0);
+}
+
+#[test]
+fn pools_tell_what_the_driver_said_and_what_was_in_use_then() {
+    let device = |id: u64| 1 << 32 | id;
+    let report = Writer::of(vec![
+        event(Kind::ContextCreate, 1, &[0xc0, 0]),
+        event(Kind::ContextCurrent, 8, &[0xc0]).site(0),
+        event(Kind::PoolAlloc, 20, &[0x1000, 100, 0, 0]),
+        event(Kind::PoolAttribute, 30, &[0xd0, pool::DEFAULT_OF, device(0), 0]),
+        event(Kind::PoolCreate, 40, &[0xd1, 1, 0]),
+        event(Kind::PoolAttribute, 50, &[0xd1, pool::RELEASE_THRESHOLD, u64::MAX, 1]),
+        event(Kind::PoolAlloc, 60, &[0x2000, 300, 0, 0xd1]),
+        event(Kind::PoolAttribute, 70, &[0xd0, pool::RESERVED, 1000, 0]),
+        event(Kind::PoolAttribute, 80, &[0xd1, pool::RESERVED, 5000, 0]),
+        event(Kind::PoolAttribute, 90, &[0xd1, pool::RESERVED, 9000, 0]).failed(),
+        event(Kind::PoolTrim, 100, &[0xd0, 0]),
+        event(Kind::PoolDestroy, 110, &[0xd1]),
+        event(Kind::PoolFree, 120, &[0x1000, 0]),
+        event(Kind::Prefetch, 130, &[0x5000, 10, 1, 0, 0]),
+        event(Kind::Prefetch, 140, &[0x5000, 20, 3, 1, 0]),
+        event(Kind::Advise, 150, &[0x5000, 30, 1, 2, 0]),
+    ])
+    .json();
+    assert_valid(&report);
+    let pools = &report["pools"];
+    assert_eq!(pools["reserved_bytes"], 1000, "the destroyed one has gone");
+    assert_eq!(pools["reserved_peak_bytes"], 6000);
+    let keys = ["label", "handle", "gpu", "allocs", "live_bytes", "unused_bytes", "trims"];
+    let row = |row: &Value| keys.map(|key| row[key].clone());
+    let [first, second] = [&pools["pools"][0], &pools["pools"][1]].map(row);
+    assert_eq!(json!(first), json!(["default", "0xd0", 0, 1, 0, 900, 1]));
+    assert_eq!(json!(second), json!(["pool 2", "0xd1", 0, 1, 300, 4700, 0]));
+    let waste = &report["fragmentation"]["pool"];
+    assert_eq!((&waste["waste_bytes"], &waste["told"]), (&json!(900), &json!(1)));
+    assert_eq!(report["by_gpu"][0]["fragmentation"]["pool"], *waste);
+    let managed = &report["managed"];
+    assert_eq!(managed["prefetches"][0], json!({"label": "gpu 0", "count": 1, "bytes": 10}));
+    assert_eq!(managed["prefetches"][1]["label"], "host numa node 1");
+    assert_eq!(managed["advice"][0]["name"], "set_read_mostly");
 }

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use support::{RUNTIME_SITE, Writer, event, schema_path};
 
 const MIB: u64 = 1 << 20;
-const QUESTIONS: [&str; 6] = ["summary", "timeline", "peak", "leaks", "fragmentation", "copies"];
+const QUESTIONS: [&str; 7] =
+    ["summary", "timeline", "peak", "leaks", "fragmentation", "copies", "gap"];
 
 struct Place(tempfile::TempDir);
 
@@ -251,4 +252,33 @@ fn completions_and_pages_are_made_from_the_command_line() {
     assert!(page.contains("gmmtrace") && page.contains("since"));
     let refused = refusal(&["man", "-o"], &folder);
     assert!(refused.contains("exists already"), "{refused}");
+}
+
+#[test]
+fn a_gap_says_what_explains_the_figure_and_what_does_not() {
+    let place = Place::new();
+    let sample = |at, process| event(Kind::Sample, at, &[0, 99 * MIB, 999 * MIB, process]).site(0);
+    let known = Writer::of(vec![
+        sample(1_000, 50 * MIB + 1),
+        event(Kind::DeviceAlloc, 2_000, &[0x4000_0000, 3 * MIB]),
+        event(Kind::ObjectCreate, 3_000, &[0x7, 2, 0]),
+        sample(4_000, 60 * MIB + 1),
+        sample(5_000, 61 * MIB + 1),
+    ]);
+    let said = answer(&["gap"], &place.log("a.gmmt", &known));
+    for line in [
+        "At most: 61.00 MiB at 5.005 us",
+        "4.00 MiB  2 MiB blocks of the ledger device",
+        "50.00 MiB  contexts (estimated: it rose when they were made)",
+        "6.00 MiB  libraries (estimated: it rose when they were made)",
+        "1.00 MiB  unexplained",
+        "6.00 MiB  1.005 us  4.005 us  1 libraries",
+        "1  libraries",
+    ] {
+        assert!(said.contains(line), "{line}\n{said}");
+    }
+    let unknown = Writer::of(vec![sample(1_000, 0)]);
+    let path = place.log("b.gmmt", &unknown);
+    assert!(answer(&["gap"], &path).contains("NVML showed nothing for this process"));
+    assert_eq!(value(&["gap"], &path)["gap"]["max"], Value::Null);
 }

@@ -4,7 +4,7 @@
 //! It blocks all signals, is never joined, and is not recorded.
 
 use core::ffi::c_void;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use gmmtrace_ring::ErrnoGuard;
 
@@ -18,6 +18,19 @@ const SHORT_NS: u64 = 2_000_000;
 const LONG_NS: u64 = 100_000_000;
 /// Chunks kept ready: as many as were asked for between two looks, within these.
 const FEWEST: usize = 2;
+
+/// Fewest nanoseconds between a sample that was asked for and the one before.
+const EARLY_NS: u64 = 100_000_000;
+
+/// Whether somebody asked for a sample before its time.
+static SAMPLE_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Asks for a reading of device memory soon, because something was made that takes memory which
+/// no call tells.
+#[inline(always)]
+pub fn ask_for_sample() {
+    SAMPLE_WANTED.store(true, Ordering::Relaxed);
+}
 
 /// Starts it. False when the system gives no thread.
 pub fn start(session: &'static Session) -> bool {
@@ -65,7 +78,11 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
         }
         session.log.header().tick(clock::now());
         let moment = clock::monotonic();
-        if period != 0 && moment.wrapping_sub(sampled_at) >= period {
+        let wanted = SAMPLE_WANTED.load(Ordering::Relaxed);
+        let due = if wanted { period.min(EARLY_NS) } else { period };
+        if period != 0 && moment.wrapping_sub(sampled_at) >= due {
+            // Cleared first: who asks from here on asks for the next one.
+            SAMPLE_WANTED.store(false, Ordering::Relaxed);
             sampled_at = moment;
             nvml.get_or_insert_with(|| Nvml::open(session)).sample(session);
         }

@@ -24,6 +24,7 @@
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("libgmmtrace.so exists for x86-64 Linux so far");
 
+mod capture;
 mod clock;
 mod helper;
 mod hooks;

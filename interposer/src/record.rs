@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use gmmtrace_format::event::MAX_PLAIN;
-use gmmtrace_format::kind::{Effect, Kind};
+use gmmtrace_format::kind::{Effect, Kind, Operand};
 use gmmtrace_format::layout::{CONTENT_EVENTS, Counter, PAYLOAD};
 use gmmtrace_format::{Codec, Event, Flags};
 use gmmtrace_ring::{Chunk, ErrnoGuard, Opening};
@@ -11,7 +11,7 @@ use gmmtrace_ring::{Chunk, ErrnoGuard, Opening};
 use crate::session::{self, Session};
 use crate::stub::Origin;
 use crate::thread::local;
-use crate::{clock, sites, table};
+use crate::{capture, clock, sites, table};
 
 /// Where one thread writes. Plain fields belong to the thread whose `tid` it holds. Aligned so
 /// that no two threads write to one pair of cache lines.
@@ -57,6 +57,23 @@ pub mod writer_state {
 
 /// Ticks to wait after the log could not grow: about a tenth of a second.
 const RETRY: u64 = 200_000_000;
+
+/// An entry point of the driver.
+#[derive(Clone, Copy)]
+pub struct Api {
+    /// Its number among all entry points.
+    pub id: u16,
+    /// Whether stream 0 means the thread's own default stream.
+    pub per_thread: bool,
+}
+
+impl Api {
+    /// The entry point with this symbol.
+    pub const fn new(id: u16, symbol: &str) -> Self {
+        let per_thread = matches!(symbol.as_bytes(), [.., b'_', b'p', b't', _, b'z' | b's']);
+        Self { id, per_thread }
+    }
+}
 
 /// A hooked call that is being made: what the thread knew before it.
 pub struct Open {
@@ -246,6 +263,13 @@ fn lose(kind: Kind) {
         | Kind::Sample
         | Kind::Thread
         | Kind::SetAccess
+        | Kind::Limit
+        | Kind::GraphMemory
+        | Kind::GraphTrim
+        | Kind::Prefetch
+        | Kind::Advise
+        | Kind::PoolTrim
+        | Kind::PoolAttribute
         | Kind::Checkpoint => Counter::LostOther,
         _ => Counter::LostLive,
     });
@@ -253,7 +277,7 @@ fn lose(kind: Kind) {
 
 /// Before a driver call: the stamp, and the in-flight slot.
 #[inline(always)]
-pub fn begin(api: u16, argument: u64, kind: Kind) -> Open {
+pub fn begin(api: Api, argument: u64, kind: Kind) -> Open {
     let writer = writer();
     if writer.is_null() {
         return Open { writer, start: 0, outermost: false };
@@ -266,18 +290,40 @@ pub fn begin(api: u16, argument: u64, kind: Kind) -> Open {
         this.open_since = start;
     }
     if let Some(chunk) = this.chunk {
-        chunk.driver_call(api, start, argument);
+        chunk.driver_call(api.id, start, argument);
     }
     Open { writer, start, outermost }
 }
 
+/// Before a driver call that may turn out to be none of ours: the stamp alone.
+#[inline(always)]
+pub fn begin_quietly() -> Open {
+    let writer = writer();
+    let start = if writer.is_null() { 0 } else { clock::before(false) };
+    Open { writer, start, outermost: false }
+}
+
 /// After a driver call: the event.
 #[inline(always)]
-pub fn end(open: Open, api: u16, origin: Origin, kind: Kind, status: u32, operands: [u64; 5]) {
+pub fn end(open: Open, api: Api, origin: Origin, kind: Kind, status: u32, operands: [u64; 5]) {
     if open.writer.is_null() {
         return;
     }
     let end = clock::after(matches!(kind.effect(), Effect::AtEnd));
+    finish(open, api, origin, kind, status, operands, end);
+}
+
+/// Writes the event of a call that had returned at `end`.
+#[inline(always)]
+fn finish(
+    open: Open,
+    api: Api,
+    origin: Origin,
+    kind: Kind,
+    status: u32,
+    mut operands: [u64; 5],
+    end: u64,
+) {
     // SAFETY: the thread's own writer; a fork inside the call would have changed the generation,
     // and then the old writer's memory is the child's own copy.
     let this = unsafe { &mut *open.writer };
@@ -289,7 +335,13 @@ pub fn end(open: Open, api: u16, origin: Origin, kind: Kind, status: u32, operan
         this.runtime.events = this.runtime.events.saturating_add(1);
         address = this.runtime.address;
     }
-    let key = sites::key(address, api, this.runtime.api);
+    if capture::active()
+        && let Some(stream) = stream_place(kind).and_then(|place| operands.get_mut(place))
+        && captured(kind, api.per_thread, stream)
+    {
+        flags = flags.with(Flags::CAPTURED);
+    }
+    let key = sites::key(address, api.id, this.runtime.api);
     let site = session.sites.id(session, key, false);
     let mut event = Event::new(kind, site, open.start, end.max(open.start), operands);
     event.flags = flags;
@@ -298,36 +350,71 @@ pub fn end(open: Open, api: u16, origin: Origin, kind: Kind, status: u32, operan
         event.status = status;
     }
     this.write(kind, &event);
-    if CAPTURES.load(Ordering::Relaxed) != 0 {
-        captured(kind);
-    }
     if open.outermost {
         this.open_since = 0;
     }
 }
 
-/// Captures of streams that have begun and not ended. Which calls belong to one only the driver
-/// knows, so that all are counted as doubtful.
-static CAPTURES: AtomicU32 = AtomicU32::new(0);
-
-/// A stream is being captured from here on.
-#[cold]
-pub fn capture_begun() {
-    CAPTURES.fetch_add(1, Ordering::Relaxed);
+/// After a driver call that did `count` things at once: an event for each, as profilers count
+/// them. The first has the length of the call, the others none. A failed call is one event, and
+/// `operands` is then not asked.
+#[inline(never)]
+pub fn end_each(
+    open: Open,
+    api: Api,
+    origin: Origin,
+    kind: Kind,
+    status: u32,
+    count: usize,
+    operands: &mut dyn FnMut(usize) -> [u64; 5],
+) {
+    if open.writer.is_null() {
+        return;
+    }
+    let end = clock::after(matches!(kind.effect(), Effect::AtEnd));
+    let Open { writer, start, outermost } = open;
+    if status != 0 {
+        return finish(open, api, origin, kind, status, [0; 5], end);
+    }
+    let mut start = start;
+    for index in 0..count {
+        let part = Open { writer, start, outermost: false };
+        finish(part, api, origin, kind, 0, operands(index), end);
+        start = end.max(start);
+    }
+    // SAFETY: the thread's own writer.
+    if let Some(this) = unsafe { writer.as_mut() }.filter(|_| outermost) {
+        this.open_since = 0;
+    }
 }
 
-/// A capture has ended.
-#[cold]
-pub fn capture_ended() {
-    let less = |count: u32| count.checked_sub(1);
-    let _ = CAPTURES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+/// Where an event of this kind names its stream.
+const fn stream_place(kind: Kind) -> Option<usize> {
+    let mut operands = kind.operands();
+    let mut place = 0;
+    while let [first, rest @ ..] = operands {
+        if matches!(first, Operand::Stream) {
+            return Some(place);
+        }
+        place += 1;
+        operands = rest;
+    }
+    None
 }
 
+/// Whether the call went into a graph instead of being done. Of an allocation or a free the
+/// stream becomes the one that its capture began on, by which the graph is found.
 #[cold]
-fn captured(kind: Kind) {
-    if matches!(kind, Kind::PoolAlloc | Kind::PoolFree | Kind::Free | Kind::Copy | Kind::Set) {
+#[inline(never)]
+fn captured(kind: Kind, per_thread: bool, stream: &mut u64) -> bool {
+    let origin = capture::origin(capture::key(*stream, per_thread));
+    if let Some(origin) = origin.filter(|_| matches!(kind, Kind::PoolAlloc | Kind::PoolFree)) {
+        *stream = origin;
+    }
+    if origin.is_none() && capture::doubtful() {
         session::count(Counter::Captured);
     }
+    origin.is_some()
 }
 
 /// Before a runtime call. Null `writer` in the answer: not the outermost, or not recorded.
@@ -355,15 +442,18 @@ pub fn begin_runtime(api: u16, argument: u64, origin: Origin) -> Open {
     Open { writer, start, outermost }
 }
 
-/// After a runtime call: an event of its own when no driver call was seen beneath.
+/// After a runtime call: an event of its own when no driver call was seen beneath and it has
+/// operands for one.
 #[inline(always)]
-pub fn end_runtime(open: Open, status: u32, operands: [u64; 2]) {
+pub fn end_runtime(open: Open, status: u32, operands: Option<[u64; 2]>) {
     if open.writer.is_null() {
         return;
     }
     // SAFETY: the thread's own writer.
     let this = unsafe { &mut *open.writer };
-    if this.runtime.events == 0 {
+    if this.runtime.events == 0
+        && let Some(operands) = operands
+    {
         alone(this, status, operands);
     }
     this.runtime.api = 0;

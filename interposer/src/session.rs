@@ -136,6 +136,9 @@ fn zeroed(bytes: usize) -> Option<*mut u8> {
 
 fn start(generation: u64) -> Option<&'static Session> {
     let clock = clock::choose();
+    if generation > 1 {
+        crate::capture::forget();
+    }
     let name = log_name()?;
     let place = zeroed(size_of::<LogFile>())?.cast::<LogFile>();
     // SAFETY: zeroed memory of the right size, never freed.

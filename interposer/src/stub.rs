@@ -84,6 +84,19 @@ macro_rules! text {
             slot = const ($slot as u64) << $crate::stub::SLOT_SHIFT, body = sym $body,
         )
     };
+    ($body:path, $slot:expr, ($a:ident $b:ident $c:ident $d:ident $e:ident $f:ident $g:ident $h:ident $i:ident)) => {
+        core::arch::naked_asm!(
+            ".cfi_startproc", "endbr64",
+            "movabs r11, {slot}", "or r11, qword ptr [rsp]",
+            "sub rsp, 8", "push r11",
+            "push qword ptr [rsp + 40]", "push qword ptr [rsp + 40]", "push qword ptr [rsp + 40]",
+            ".cfi_adjust_cfa_offset 40",
+            "call {body}",
+            "add rsp, 40", ".cfi_adjust_cfa_offset -40",
+            "ret", ".cfi_endproc",
+            slot = const ($slot as u64) << $crate::stub::SLOT_SHIFT, body = sym $body,
+        )
+    };
     (@jump $register:literal, $body:path, $slot:expr) => {
         core::arch::naked_asm!(
             ".cfi_startproc", "endbr64",

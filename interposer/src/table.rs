@@ -55,9 +55,16 @@ const fn row(code: u16) -> Option<&'static Row> {
     if index < rows.len() { Some(&rows[index]) } else { None }
 }
 
+/// Row codes of the driver end here; a site's key has as many bits for them.
 const RUNTIME: usize = 0x200;
+/// Row codes of the runtime end here.
 const RESOLVERS: usize = 0x300;
+const _: () = assert!(driver::ROWS.len() < RUNTIME);
+const _: () = assert!(runtime::ROWS.len() < DRIVER_BASE as usize);
 const BUCKETS: usize = 2048;
+
+// A site's key has 9 bits for the driver's entry point and 8 for the runtime's.
+const _: () = assert!(driver::ROWS.len() <= RUNTIME && runtime::ROWS.len() < 256);
 
 const fn hash(name: &[u8]) -> usize {
     let mut value: u32 = 0x811c_9dc5;
@@ -131,7 +138,7 @@ pub fn apis() -> impl Iterator<Item = (u32, Layer, &'static [u8])> {
 }
 
 /// Real functions of driver rows.
-pub static DRIVER_REAL: [AtomicUsize; 256] = [const { AtomicUsize::new(0) }; 256];
+pub static DRIVER_REAL: [AtomicUsize; RUNTIME] = [const { AtomicUsize::new(0) }; RUNTIME];
 /// Real functions of the resolvers.
 pub static RESOLVER_REAL: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 /// Real functions behind the slots of runtime rows.

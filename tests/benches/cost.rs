@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Every figure stands beside its baseline from the same run. The floor is two counter reads, one
-//! of them fenced, and a 16-byte store behind a function pointer.
+//! of them fenced, and a 16-byte store behind a function pointer. `record` and `wait` are watched
+//! calls, which make no event; `beside` is a copy while another stream is being captured.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
@@ -84,11 +85,11 @@ fn hook_cost(title: &str, place: &Path, calls: &str, threads: &str) {
     }
     let floor = median(&traced, "floor.median_ns");
     println!("\n{title}: floor {floor:.1}");
-    for call in ["alloc", "free", "copy"] {
+    for call in ["alloc", "free", "copy", "record", "wait", "beside"] {
         let of = |rounds: &[Figures], figure: &str| median(rounds, &format!("{call}.{figure}"));
         let added = of(&traced, "median_ns") - of(&plain, "median_ns");
         println!(
-            "  {call:5} {:6.1} -> {:6.1}  added {added:5.1} = {:.2} floor   p99.9 {:7.1}   max {:9.0} (without {:.0})",
+            "  {call:6} {:6.1} -> {:6.1}  added {added:5.1} = {:.2} floor   p99.9 {:7.1}   max {:9.0} (without {:.0})",
             of(&plain, "median_ns"),
             of(&traced, "median_ns"),
             added / floor,

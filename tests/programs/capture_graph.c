@@ -2,7 +2,7 @@
  * Allocations under stream capture become part of a graph: no memory until the launch, again at
  * each launch. One is freed in the graph, one after each launch.
  *
- * Expected: `captured_allocs 2`, `captured_frees 1`, three launches. The driver's `graph` ledger
+ * Expected: two allocation nodes, one free node, three launches, a captured set and copy. The `graph` ledger
  * has two allocations for each launch; the pool has only the one made outside the capture.
  */
 #include "tally.h"
@@ -14,6 +14,7 @@ int main(void) {
   CUgraph graph;
   CUgraphExec exec;
   CUdeviceptr kept, inside, outside;
+  static char host[300];
   start_driver();
   MUST(cuStreamCreate(&stream, 0));
   MUST(cuMemAllocAsync(&outside, 777, stream));
@@ -22,6 +23,7 @@ int main(void) {
   MUST(cuMemAllocAsync(&kept, 4000, stream));
   MUST(cuMemAllocAsync(&inside, 5000, stream));
   MUST(cuMemsetD8Async(kept, 0, 4000, stream));
+  MUST(cuMemcpyHtoDAsync_v2(kept, host, sizeof host, stream));
   MUST(cuMemFreeAsync(inside, stream));
   MUST(cuStreamEndCapture(stream, &graph));
   MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -39,7 +41,7 @@ int main(void) {
   MUST(cuGraphExecDestroy(exec));
   MUST(cuGraphDestroy(graph));
   MUST(cuDeviceGraphMemTrim(0));
-  puts("captured_allocs 2\ncaptured_frees 1\nlaunches 3");
+  puts("alloc_nodes 2\nfree_nodes 1\nlaunches 3\ncaptured_sets 1\ncaptured_copies 1");
   print_tally("", false);
   return 0;
 }

@@ -263,6 +263,8 @@ int main(int argc, char **argv) {
   CALL(cuMemAlloc, (P32 *, N32), (&low_other, 65536), did_alloc(DEVICE, 65536));
   MUST(cuArrayCreate_v2(&array, &shape));
   MUST(cuArrayCreate_v2(&second_array, &shape));
+  did_alloc(ARRAY, 1024 * 16);
+  did_alloc(ARRAY, 1024 * 16);
   symbols = 0;
   lines();
   arrays();

@@ -6,7 +6,8 @@
  *
  * Run with: FAKE_CUDA_FAST=local
  * Expected: `NAME.median_ns` from batches of 64 calls; `NAME.p999_ns` and `NAME.max_ns` from single
- * calls, less the median of an empty measurement. NAME is floor, alloc, free, pair, copy.
+ * calls, less the median of an empty measurement. NAME is floor, alloc, free, pair, copy, record (an
+ * event), wait (for it), beside (a copy while another stream is being captured).
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -18,8 +19,9 @@
 
 #define BATCH 64
 
-enum kind { EMPTY, FLOOR, ALLOC, FREE, COPY, KINDS };
-static const char *const kind_names[KINDS] = {"empty", "floor", "alloc", "free", "copy"};
+enum kind { EMPTY, FLOOR, ALLOC, FREE, COPY, RECORD, WAIT, BESIDE, KINDS };
+static const char *const kind_names[KINDS] = {"empty", "floor",  "alloc", "free",
+                                              "copy",  "record", "wait",  "beside"};
 
 struct samples {
   uint32_t *values;
@@ -79,6 +81,7 @@ static void add(struct samples *samples, uint64_t value) {
 
 struct scratch {
   CUdeviceptr blocks[BATCH], target;
+  CUevent event;
   char host[64];
 };
 
@@ -88,6 +91,11 @@ static inline void call(enum kind kind, struct scratch *scratch, unsigned i) {
     case ALLOC: MUST(cuMemAlloc_v2(&scratch->blocks[i], 4096)); break;
     case FREE: MUST(cuMemFree_v2(scratch->blocks[i])); break;
     case COPY:
+      MUST(cuMemcpyHtoDAsync_v2(scratch->target, scratch->host, sizeof scratch->host, NULL));
+      break;
+    case RECORD: MUST(cuEventRecord(scratch->event, NULL)); break;
+    case WAIT: MUST(cuStreamWaitEvent(NULL, scratch->event, 0)); break;
+    case BESIDE:
       MUST(cuMemcpyHtoDAsync_v2(scratch->target, scratch->host, sizeof scratch->host, NULL));
       break;
     default: break;
@@ -124,12 +132,15 @@ static void *measure(void *argument) {
   if (pinned) pin(worker->number);
   MUST(cuCtxSetCurrent(context));
   MUST(cuMemAlloc_v2(&scratch.target, 4096));
+  MUST(cuEventCreate(&scratch.event, 0));
   pthread_barrier_wait(&barrier);
   for (uint64_t done = 0; done < calls; done += BATCH) {
     batch(worker, FLOOR, &scratch);
     batch(worker, ALLOC, &scratch);
     batch(worker, FREE, &scratch);
     batch(worker, COPY, &scratch);
+    batch(worker, RECORD, &scratch);
+    batch(worker, WAIT, &scratch);
   }
   for (uint64_t done = 0; done < calls; done += BATCH) {
     singles(worker, EMPTY, &scratch);
@@ -137,7 +148,16 @@ static void *measure(void *argument) {
     singles(worker, ALLOC, &scratch);
     singles(worker, FREE, &scratch);
     singles(worker, COPY, &scratch);
+    singles(worker, RECORD, &scratch);
+    singles(worker, WAIT, &scratch);
   }
+  CUstream stream;
+  CUgraph graph;
+  MUST(cuStreamCreate(&stream, 0));
+  MUST(cuStreamBeginCapture_v2(stream, 0));
+  for (uint64_t done = 0; done < calls; done += BATCH) batch(worker, BESIDE, &scratch);
+  for (uint64_t done = 0; done < calls; done += BATCH) singles(worker, BESIDE, &scratch);
+  MUST(cuStreamEndCapture(stream, &graph));
   return NULL;
 }
 

@@ -18,14 +18,19 @@ static int child(int from) {
   did_alloc(IMPORTED, 3000);
   MUST(cuIpcOpenMemHandle_v2(&again, handles[0], 1));
   if (first != again) return 1;
-  MUST(cuIpcOpenMemHandle_v2(&second, handles[1], 1));
+  /* The first ABI, by name and version. */
+  CUresult (*old_open)(CUdeviceptr *, CUipcMemHandle, unsigned int);
+  MUST(cuGetProcAddress_v2("cuIpcOpenMemHandle", (void **)&old_open, 4010, 0, NULL));
+  MUST(old_open(&second, handles[1], 1));
   did_alloc(IMPORTED, 5000);
+  FAILED_ALLOC(IMPORTED, old_open(NULL, handles[1], 1));
+  FAILED_ALLOC(IMPORTED, cuIpcOpenMemHandle_v2(&again, handles[0], 77));
   MUST(cuMemcpyDtoD_v2(second, first, 100));
   did_copy(DEVICE_TO_DEVICE, SYNC, 100);
   MUST(cuIpcCloseMemHandle(first));
   MUST(cuIpcCloseMemHandle(first));
   did_free(IMPORTED, 3000);
-  failed(cuIpcCloseMemHandle(first), "closed already");
+  FAILED_FREE(IMPORTED, cuIpcCloseMemHandle(first)); /* closed already */
   say("child.", "pid", (uint64_t)getpid());
   print_tally("child.", true);
   return 0;

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Ledgers of the programs that no report fills yet: `not_counted`.
-const NOT_COUNTED: [&str; 3] = ["array", "graph", "imported"];
+/// Sizes of what another process made are told to nobody, so only their number is compared.
+const UNSIZED: &str = "imported";
 /// Fields of a ledger that both sides have under the same name.
 const FIELDS: [&str; 7] =
     ["allocs", "frees", "alloc_bytes", "free_bytes", "live_count", "live_bytes", "peak_bytes"];
@@ -63,7 +63,7 @@ fn claims(printed: &Numbers) -> Numbers {
     let mut add = |key: String, value: u64| *claims.entry(key).or_insert(0) += value;
     for (key, &value) in printed {
         match key.split('.').collect::<Vec<&str>>().as_slice() {
-            [ledger, ..] if NOT_COUNTED.contains(ledger) => {}
+            [UNSIZED, field] if field.ends_with("bytes") => {}
             [_, "failed_allocs" | "failed_frees"] => {
                 add(
                     key.replace("failed_allocs", "failed").replace("failed_frees", "failed"),
@@ -95,7 +95,8 @@ fn findings(report: &Value) -> Numbers {
     for (name, ledger) in ledgers.filter(|(_, ledger)| !ledger.is_null()) {
         let folded = renamed(&FOLDED, name);
         for field in FIELDS.into_iter().chain(["failed"]) {
-            if field != "peak_bytes" || folded == name {
+            let compared = name != UNSIZED || !field.ends_with("bytes");
+            if compared && (field != "peak_bytes" || folded == name) {
                 add(format!("{folded}.{field}"), &ledger[field]);
             }
         }

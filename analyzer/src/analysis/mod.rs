@@ -4,3 +4,4 @@
 pub mod calls;
 pub mod held;
 pub mod in_flight;
+pub mod objects;

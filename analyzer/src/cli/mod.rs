@@ -50,6 +50,8 @@ enum Command {
     Fragmentation(question::Arguments),
     /// Copies and sets by direction, size and time, and time in calls.
     Copies(question::Arguments),
+    /// What NVML shows for the process, and what explains it.
+    Gap(question::Arguments),
     /// Compare two sides of logs or saved reports, and fail on what must not grow.
     Diff(diff::Arguments),
     /// Print every record of a log as text.
@@ -80,6 +82,7 @@ pub fn run() -> Result<u8, Error> {
         Command::Leaks(arguments) => question::run(Question::Leaks, &arguments),
         Command::Fragmentation(arguments) => question::run(Question::Fragmentation, &arguments),
         Command::Copies(arguments) => question::run(Question::Copies, &arguments),
+        Command::Gap(arguments) => question::run(Question::Gap, &arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),

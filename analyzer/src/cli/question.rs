@@ -1,4 +1,4 @@
-//! `gmmtrace summary|timeline|peak|leaks|fragmentation|copies TRACE...`: one question each.
+//! `gmmtrace summary|timeline|peak|leaks|fragmentation|copies|gap TRACE...`: one question each.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};

@@ -174,6 +174,14 @@ impl Figures {
         }
     }
 
+    /// Figures below `section` that are 0 or not known are those of what was not used.
+    pub fn idle_at_zero(&mut self, section: &Name) {
+        let below = self.0.iter_mut().filter(|(name, _)| name.below(section).is_some());
+        for (_, figure) in below {
+            figure.idle |= figure.value.unwrap_or(0) == 0;
+        }
+    }
+
     /// The figure of this name.
     #[must_use]
     pub fn get(&self, name: &Name) -> Option<&Figure> {

@@ -1,13 +1,16 @@
 //! What each kind of event does to the live set. The `match` only dispatches.
 
+mod objects;
 mod torch;
 
 use gmmtrace_format::Kind;
-use gmmtrace_format::kind::copy;
+use gmmtrace_format::event::Flags;
+use gmmtrace_format::kind::{copy, object};
 
 use super::context::OwnerIndex;
 use super::ledger::{GpuSlot, Ledger, Why};
 use super::odd::Example;
+use super::pools::PoolIndex;
 use super::samples::Reading;
 use super::space::{Block, Space};
 use super::stalls::{LongCall, Purpose};
@@ -19,17 +22,17 @@ use crate::units::{Address, Bytes, Ticks};
 
 /// What every event has.
 #[derive(Clone, Copy)]
-struct Call {
-    lane: u32,
-    site: SiteIndex,
-    at: Ticks,
+pub(super) struct Call {
+    pub(super) lane: u32,
+    pub(super) site: SiteIndex,
+    pub(super) at: Ticks,
     /// The bucket of the time axis.
-    now: usize,
-    failed: bool,
+    pub(super) now: usize,
+    pub(super) failed: bool,
 }
 
 impl Call {
-    fn example(self, ledger: Ledger, place: u64) -> Example {
+    pub(super) fn example(self, ledger: Ledger, place: u64) -> Example {
         Example { ledger, place, site: self.site, at: self.at }
     }
 }
@@ -40,6 +43,7 @@ fn space(spaces: &mut Spaces, ledger: Ledger) -> &mut Space {
         Ledger::Pinned => &mut spaces.pinned,
         Ledger::Registered => &mut spaces.registered,
         Ledger::VmmAddress => &mut spaces.reserved,
+        Ledger::Array => &mut spaces.arrays,
         _ => &mut spaces.device,
     }
 }
@@ -53,6 +57,9 @@ impl LiveSet {
         let Some(kind) = Kind::from_id(record.kind) else { return };
         let at = record.stamp();
         let call = Call { lane, site, at, now: self.reach(at), failed: record.failed() };
+        if record.flags().has(Flags::CAPTURED) {
+            return self.captured(kind, call, record);
+        }
         match kind {
             Kind::DeviceAlloc => self.alloc(Ledger::Device, call, record),
             Kind::ManagedAlloc => self.alloc(Ledger::Managed, call, record),
@@ -90,6 +97,22 @@ impl LiveSet {
             Kind::PhysicalRetain if !call.failed => {
                 self.vmm.retain(record.handle::<0>(), record.address::<1>());
             }
+            // Arrays, and what was made elsewhere.
+            Kind::ArrayCreate => self.alloc(Ledger::Array, call, record),
+            Kind::ArrayDestroy => self.free(Ledger::Array, call, record),
+            Kind::Import => self.import(call, record),
+            Kind::ImportClose => self.import_closed(call, record),
+            Kind::PhysicalImport => self.import_physical(call, record),
+            Kind::PoolCreate | Kind::PoolDestroy | Kind::PoolTrim | Kind::PoolAttribute
+                if !call.failed =>
+            {
+                self.pool(kind, call, record);
+            }
+            Kind::Prefetch => self.prefetch(call, record),
+            Kind::Advise => self.advise(call, record),
+            Kind::ObjectCreate if record.number::<1>() == object::MULTICAST => {
+                self.multicast(call, record);
+            }
             Kind::ContextCreate
             | Kind::ContextDestroy
             | Kind::PrimaryRetain
@@ -106,11 +129,29 @@ impl LiveSet {
                 self.phase(kind, call, record, texts);
             }
             Kind::RuntimeCall => self.runtime_call(call, record),
+            Kind::ObjectCreate => self.object_made(call, record),
+            Kind::ObjectDestroy => self.object_destroyed(call, record),
+            Kind::GraphAlloc => self.graph_alloc(call, record),
+            Kind::GraphFree => self.graph_free(call, record),
+            Kind::GraphLaunch => self.graph_launch(call, record),
+            Kind::GraphMemory if !call.failed => {
+                let gpu = GpuSlot::of(record.signed::<0>());
+                self.graphs.tell(gpu, record.number::<1>(), record.bytes::<2>());
+            }
+            Kind::Limit if !call.failed => {
+                self.objects.limits.insert(record.number::<0>(), record.bytes::<1>());
+            }
+            Kind::GraphTrim if !call.failed => self.graphs.counts.trims += 1,
             Kind::TorchOom => self.torch_oom(call, record),
             Kind::Sample => {
                 let (used, total) = (record.bytes::<1>(), record.bytes::<2>());
                 let reading = Reading { used, total, process_used: record.number::<3>() };
-                self.samples.add(record.signed::<0>(), reading, call.now);
+                let device = record.signed::<0>();
+                self.samples.add(device, reading, call.now);
+                if self.steps.sample(device, reading.process_used) {
+                    let explained = self.explained();
+                    self.steps.read(call.at, explained, self.contexts.counts);
+                }
             }
             _ => {}
         }
@@ -118,7 +159,7 @@ impl LiveSet {
 
     /// The device and owner of what this call allocates.
     #[inline]
-    fn place(&mut self, call: Call) -> (GpuSlot, OwnerIndex) {
+    pub(super) fn place(&mut self, call: Call) -> (GpuSlot, OwnerIndex) {
         let thread = self.lanes.get(call.lane as usize).map(|lane| lane.thread);
         let (gpu, owner) = thread
             .and_then(|thread| self.threads.get_mut(thread))
@@ -140,7 +181,7 @@ impl LiveSet {
     #[inline]
     fn place_in(&mut self, ledger: Ledger, call: Call) -> (GpuSlot, OwnerIndex) {
         match ledger {
-            Ledger::Device | Ledger::Managed => self.place(call),
+            Ledger::Device | Ledger::Managed | Ledger::Array | Ledger::Imported => self.place(call),
             Ledger::AsyncPool => (self.place(call).0, OwnerIndex(0)),
             Ledger::Pinned | Ledger::Registered => (GpuSlot::UNKNOWN, self.place(call).1),
             _ => (GpuSlot::UNKNOWN, OwnerIndex(0)),
@@ -162,7 +203,11 @@ impl LiveSet {
             return;
         }
         let account = Account { ledger, gpu, site: call.site };
-        let block = Block { bytes, at: call.at, owner, account };
+        let pool = match ledger {
+            Ledger::AsyncPool => self.pools.alloc(record.handle::<3>(), gpu, bytes),
+            _ => PoolIndex::default(),
+        };
+        let block = Block { bytes, at: call.at, owner, account, pool };
         self.looks.changes += u64::from(ledger == Ledger::VmmAddress);
         if let Some(old) = space(&mut self.spaces, ledger).insert(address, block) {
             self.odd.overlaps.note(call.example(ledger, address.0));
@@ -176,13 +221,13 @@ impl LiveSet {
     }
 
     #[inline]
-    fn book(&mut self, account: Account, bytes: Bytes, call: Call) {
+    pub(super) fn book(&mut self, account: Account, bytes: Bytes, call: Call) {
         let block = self.traits(account, bytes, call.at);
         self.views.add(account, block, call.at, call.now);
     }
 
     #[inline]
-    fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
+    pub(super) fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
         self.contexts.take_block(block.owner);
         if !self.torch.has_no_segments() {
             self.torch.gone(address, why == Why::Asked, call.at, call.now);
@@ -190,19 +235,28 @@ impl LiveSet {
         if block.account.ledger == Ledger::Device {
             self.views.leave(block.account.gpu, address, block.bytes);
         }
+        if block.pool != PoolIndex::default() {
+            self.pools.free(block.pool, block.bytes);
+        }
         let traits = self.traits(block.account, block.bytes, block.at);
         self.views.take(block.account, traits, why, call.now);
     }
 
     #[inline]
-    fn stall(&mut self, purpose: Purpose, call: Call, record: &Record, bytes: Option<Bytes>) {
+    pub(super) fn stall(
+        &mut self,
+        purpose: Purpose,
+        call: Call,
+        record: &Record,
+        bytes: Option<Bytes>,
+    ) {
         let long = LongCall::of(record, bytes, call.site, call.lane);
         self.stalls.count(purpose, long, call.now);
     }
 
     /// A free is booked where the block is, which may be in another ledger of its space.
     #[inline]
-    fn free(&mut self, ledger: Ledger, call: Call, record: &Record) {
+    pub(super) fn free(&mut self, ledger: Ledger, call: Call, record: &Record) {
         let address = record.address::<0>();
         if call.failed {
             self.stall(Purpose::Free, call, record, None);
@@ -258,12 +312,23 @@ impl LiveSet {
         self.book(account, bytes, call);
     }
 
-    fn changed(&mut self, purpose: Purpose, call: Call, record: &Record, bytes: Option<Bytes>) {
+    pub(super) fn changed(
+        &mut self,
+        purpose: Purpose,
+        call: Call,
+        record: &Record,
+        bytes: Option<Bytes>,
+    ) {
         self.looks.changes += 1;
         self.stall(purpose, call, record, bytes);
     }
 
-    fn pieces_gone(&mut self, pieces: impl IntoIterator<Item = Piece>, why: Why, call: Call) {
+    pub(super) fn pieces_gone(
+        &mut self,
+        pieces: impl IntoIterator<Item = Piece>,
+        why: Why,
+        call: Call,
+    ) {
         for piece in pieces {
             let traits = self.traits(piece.account, piece.bytes, piece.at);
             self.views.take(piece.account, traits, why, call.now);
@@ -302,6 +367,7 @@ impl LiveSet {
             self.odd.null_calls += 1;
             return;
         }
+        self.import_mapped(handle, bytes, call);
         let former = self.vmm.map(address, handle, Piece { bytes, at: call.at, account });
         if !former.is_empty() {
             self.odd.overlaps.note(call.example(Ledger::VmmMapped, address.0));
@@ -315,6 +381,7 @@ impl LiveSet {
         self.changed(Purpose::Free, call, record, Some(bytes));
         if call.failed {
             let gpu = self.vmm.device_at(address).unwrap_or(self.only_gpu);
+            self.vmm.unmap_failed(address, bytes);
             return self.views.fail(Ledger::VmmMapped, gpu);
         }
         let gone = self.vmm.unmap(address, bytes);
@@ -362,8 +429,12 @@ impl LiveSet {
         let mut ended = spaces.device.drain_owned(owner);
         ended.append(&mut spaces.pinned.drain_owned(owner));
         ended.append(&mut spaces.registered.drain_owned(owner));
+        ended.append(&mut spaces.arrays.drain_owned(owner));
         for (address, block) in &ended {
             self.gone(*address, block, Why::Implicit, call);
+        }
+        for _ in 0..self.objects.end_owner(owner) {
+            self.contexts.take_block(owner);
         }
     }
 }
@@ -430,6 +501,17 @@ impl LiveSet {
     }
 
     fn unified(&mut self, to: Address, from: Address) -> Direction {
+        let array = |place: Address| self.spaces.arrays.get(place).is_some();
+        let (from_array, to_array) = (array(from), array(to));
+        if from_array || to_array {
+            return match (self.device_at(from).is_some(), self.device_at(to).is_some()) {
+                _ if from_array && to_array => Direction::ArrayToArray,
+                (_, true) => Direction::ArrayToDevice,
+                (true, _) => Direction::DeviceToArray,
+                _ if from_array => Direction::ArrayToHost,
+                _ => Direction::HostToArray,
+            };
+        }
         match (self.device_at(from).is_some(), self.device_at(to).is_some()) {
             (false, true) => Direction::HostToDevice,
             (true, false) => Direction::DeviceToHost,

@@ -140,6 +140,14 @@ impl Table {
 
     #[inline]
     fn row(&mut self, index: usize) -> Option<&mut Held> {
+        if self.places.is_some() || index >= self.rows.len() {
+            return self.new_row(index);
+        }
+        self.rows.get_mut(index)
+    }
+
+    #[inline(never)]
+    fn new_row(&mut self, index: usize) -> Option<&mut Held> {
         let place = match &mut self.places {
             None => index,
             Some(places) => *places.of.entry(index).or_insert_with(|| {

@@ -50,7 +50,10 @@ ledgers! {
     VmmAddress "vmm_address" None, "Reserved address space, without memory.";
     VmmPhysical "vmm_physical" Some(Sum::Gpu), "Physical device memory of virtual memory management.";
     VmmHost "vmm_host" Some(Sum::Host), "Physical host memory of virtual memory management.";
+    Graph "graph" Some(Sum::Gpu), "Memory of graph nodes, from the launch that takes it to its free.";
     VmmMapped "vmm_mapped" None, "Mappings of physical memory into reserved address space.";
+    Array "array" Some(Sum::Gpu), "Arrays and mipmapped arrays, with the size that follows from their descriptors.";
+    Imported "imported" None, "Memory that another process or a graphics library made, opened here.";
     Torch "torch" None, "Blocks of PyTorch's caching allocator, within memory of `device` or `vmm_mapped`.";
 }
 
@@ -64,10 +67,21 @@ impl Ledger {
             | Self::Managed
             | Self::AsyncPool
             | Self::VmmPhysical
+            | Self::Graph
             | Self::VmmMapped
+            | Self::Array
+            | Self::Imported
             | Self::Torch => true,
             Self::Pinned | Self::Registered | Self::VmmAddress | Self::VmmHost => false,
         }
+    }
+}
+
+impl Ledger {
+    /// Whether its bytes are worked out instead of told: a driver may take more.
+    #[must_use]
+    pub const fn is_estimated(self) -> bool {
+        matches!(self, Self::Array)
     }
 }
 
@@ -114,7 +128,7 @@ impl Sum {
 
 /// Ledgers that a later recorder will fill: no entry point of theirs is hooked, so nothing is
 /// known about them.
-pub const NOT_COUNTED: [&str; 4] = ["array", "graph", "imported", "async_reserved"];
+pub const NOT_COUNTED: [&str; 0] = [];
 
 /// A device's place in tables: 0 is unknown, else the ordinal plus 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -159,6 +173,8 @@ pub struct Tally {
     pub implicit_bytes: u64,
     /// Blocks live now.
     pub live_count: u64,
+    /// Of these, blocks of 0 bytes: they own no memory, or no call tells how much.
+    pub unsized_count: u64,
     /// Bytes live now.
     pub live_bytes: u64,
     /// The greatest `live_bytes` so far.
@@ -174,6 +190,7 @@ impl Tally {
         self.allocs += 1;
         self.alloc_bytes = self.alloc_bytes.saturating_add(bytes.0);
         self.live_count += 1;
+        self.unsized_count += u64::from(bytes.0 == 0);
         self.live_bytes = self.live_bytes.saturating_add(bytes.0);
         let higher = self.live_bytes > self.peak_bytes;
         if higher {
@@ -195,8 +212,13 @@ impl Tally {
                 self.implicit_frees += 1;
                 self.implicit_bytes = self.implicit_bytes.saturating_add(bytes.0);
             }
+            Why::Resized => {
+                self.allocs = self.allocs.saturating_sub(1);
+                self.alloc_bytes = self.alloc_bytes.saturating_sub(bytes.0);
+            }
         }
         self.live_count = self.live_count.saturating_sub(1);
+        self.unsized_count = self.unsized_count.saturating_sub(u64::from(bytes.0 == 0));
         self.live_bytes = self.live_bytes.saturating_sub(bytes.0);
     }
 
@@ -204,6 +226,7 @@ impl Tally {
     pub fn begin(&mut self, at: Ticks) {
         *self = Self {
             live_count: self.live_count,
+            unsized_count: self.unsized_count,
             live_bytes: self.live_bytes,
             peak_bytes: self.live_bytes,
             peak_at: at,
@@ -229,4 +252,6 @@ pub enum Why {
     Asked,
     /// Its context went, or its address was handed out again.
     Implicit,
+    /// It is not: its size became known, and it is booked anew.
+    Resized,
 }

@@ -6,6 +6,7 @@
 //! free ok       null pointer → null call │ nothing there → unknown free │ gone
 //! free failed   failed; the block stays
 //! context ends  its blocks are gone, implicitly
+//! import        see `elsewhere`: openings and references are counted
 //! ```
 //!
 //! Memory follows the number of live blocks and call sites, never the number of events. Events
@@ -16,17 +17,23 @@ mod axis;
 mod books;
 mod composition;
 mod context;
+mod elsewhere;
 mod granules;
+mod graphs;
 mod ledger;
 mod looks;
 mod marks;
+mod objects;
 mod odd;
+mod pools;
+mod residency;
 mod samples;
 mod segments;
 mod series;
 mod sites;
 mod space;
 mod stalls;
+mod steps;
 mod torch;
 mod traffic;
 mod view;
@@ -38,25 +45,31 @@ pub use books::{Account, Book, Books, SumBook};
 pub use composition::{Epochs, Holdings, Moment, Share, size_class, sizes_of_class};
 pub use context::{Contexts, Counts};
 pub use granules::{GRANULE, Granules, Kept};
+pub use graphs::{GraphCounts, GraphTold, Graphs};
 pub use ledger::{GpuSlot, Ledger, NOT_COUNTED, Sum, Tally};
 pub use looks::{Gaps, Looks, Pin, RangeGaps, gaps};
 pub use marks::{MARKS, Mark, Marks, NAMES, RangeTotal};
+pub use objects::{Class, LiveObject, ObjectCounts, Objects};
 pub use odd::{Example, Odd, Oddity};
+pub use pools::{Pool, Pools, Told};
+pub use residency::{Asked, Place, Residency};
 pub use samples::{Sampled, SampledSeries, Samples};
 pub use segments::{PinnedRun, SegmentGaps, Segments};
 pub use series::{Level, Series};
 pub use sites::{Calls, SiteIndex, Sites};
 pub use stalls::{LongCall, Purpose, Stall, Stalls};
+pub use steps::{Explained, Gap, Made, Step, Steps};
 pub use torch::{Failure, Mismatch, Release, Reserved, Torch, TorchDevice, Totals};
 pub use traffic::{CopyKey, Direction, HostMemory, Moved, Traffic, Transfers};
 pub use view::{View, Views};
+pub use vmm::{Piece, Stuck};
 pub use window::{Window, Windowed};
 
 use rustc_hash::FxHashMap;
 
 use crate::input::Log;
 use crate::order::{LaneStart, Record, Sink};
-use crate::units::{Bytes, Ticks};
+use crate::units::{Address, Bytes, Ticks};
 use composition::Traits;
 use context::Current;
 use marks::Stack;
@@ -105,6 +118,16 @@ pub struct LiveSet {
     pub marks: Marks,
     /// Readings of device memory.
     pub samples: Samples,
+    /// Graphs.
+    pub graphs: Graphs,
+    /// Objects that own memory without an allocation call.
+    pub objects: Objects,
+    /// What NVML shows for the process, and what explains it.
+    pub steps: Steps,
+    /// Pools of stream-ordered memory.
+    pub pools: Pools,
+    /// Where managed memory was asked to be.
+    pub residency: Residency,
     /// PyTorch's caching allocator.
     pub torch: Torch,
     /// What does not fit.
@@ -119,6 +142,8 @@ pub struct LiveSet {
     /// The lane that began last under each thread ordinal.
     last_lanes: FxHashMap<u32, usize>,
     spaces: Spaces,
+    /// IPC handles that are open more than once, by address: how often more.
+    openings: FxHashMap<Address, u64>,
     vmm: Vmm,
     /// The device that everything is on, when the machine has one.
     only_gpu: GpuSlot,
@@ -131,6 +156,8 @@ struct Spaces {
     pinned: Space,
     registered: Space,
     reserved: Space,
+    /// By handle.
+    arrays: Space,
 }
 
 /// A live block, as analyses see it.
@@ -159,6 +186,11 @@ impl LiveSet {
             lanes: Vec::new(),
             marks: Marks::default(),
             samples: Samples::default(),
+            graphs: Graphs::default(),
+            objects: Objects::default(),
+            steps: Steps::new(log.dictionary.gpus.len()),
+            pools: Pools::default(),
+            residency: Residency::default(),
             torch: Torch::default(),
             odd: Odd::default(),
             events: 0,
@@ -167,6 +199,7 @@ impl LiveSet {
             threads: Vec::new(),
             last_lanes: FxHashMap::default(),
             spaces: Spaces::default(),
+            openings: FxHashMap::default(),
             vmm: Vmm::default(),
             only_gpu: if one { GpuSlot::of(0) } else { GpuSlot::UNKNOWN },
         }
@@ -181,9 +214,14 @@ impl LiveSet {
         self.stalls.begin();
         self.sites.begin();
         self.samples.begin();
+        self.pools.begin();
+        self.residency = Residency::default();
         self.looks = Looks { changes: 1, ..Looks::default() };
         self.marks.restart(self.threads.iter_mut().map(|thread| &mut thread.ranges));
+        self.steps.begin(self.contexts.counts);
         self.contexts.counts.begin();
+        self.graphs.begin();
+        self.objects.begin();
         self.torch.begin(at);
         self.odd = Odd::default();
         self.events = 0;
@@ -223,6 +261,12 @@ impl LiveSet {
     #[must_use]
     pub fn gaps(&self) -> Gaps {
         gaps(&self.spaces.reserved, &self.vmm)
+    }
+
+    /// Mappings that a call was to remove and did not, and what only mappings keep.
+    #[must_use]
+    pub fn stuck(&self) -> Stuck {
+        self.vmm.stuck()
     }
 
     /// The holes in the segments of PyTorch's allocator now.
@@ -267,7 +311,8 @@ impl LiveSet {
     /// Every live block, in no order.
     pub fn live(&self) -> impl Iterator<Item = LiveBlock> {
         let spaces = &self.spaces;
-        let all = [&spaces.device, &spaces.pinned, &spaces.registered, &spaces.reserved];
+        let all =
+            [&spaces.device, &spaces.pinned, &spaces.registered, &spaces.reserved, &spaces.arrays];
         let blocks = all.into_iter().flat_map(Space::blocks);
         let blocks = blocks.map(|block| LiveBlock {
             account: block.account,

@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::books::Account;
 use super::composition::Share;
 use super::context::OwnerIndex;
+use super::pools::PoolIndex;
 use crate::units::{Address, Bytes, Ticks};
 
 /// A live block.
@@ -24,6 +25,8 @@ pub struct Block {
     pub owner: OwnerIndex,
     /// Where it is booked.
     pub account: Account,
+    /// The pool that it came from.
+    pub pool: PoolIndex,
 }
 
 /// Live blocks by address.

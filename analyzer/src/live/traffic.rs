@@ -89,6 +89,16 @@ pub struct Moved {
     pub empty: u64,
 }
 
+impl Moved {
+    /// Counts a call.
+    #[inline]
+    pub fn add(&mut self, bytes: Bytes) {
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(bytes.0);
+        self.empty += u64::from(bytes.0 == 0);
+    }
+}
+
 /// One copy or set.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer {
@@ -115,9 +125,7 @@ impl Transfers {
     #[inline]
     fn add(&mut self, call: Transfer) {
         let Transfer { bytes, length } = call;
-        self.moved.count += 1;
-        self.moved.bytes = self.moved.bytes.saturating_add(bytes.0);
-        self.moved.empty += u64::from(bytes.0 == 0);
+        self.moved.add(bytes);
         self.total = Ticks(self.total.0.saturating_add(length.0));
         self.max = self.max.max(length);
         let class = size_class(bytes);

@@ -42,13 +42,33 @@ struct Physical {
     piece: Piece,
     references: u64,
     mappings: u64,
+    /// Whether it is in a ledger. Multicast objects are not: they have handles and no memory.
+    booked: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
     piece: Piece,
     physical: Option<u64>,
+    /// Whether a call that was to remove it failed.
+    stuck: bool,
 }
+
+/// Mappings that a call was to remove, and physical memory that only mappings keep.
+#[derive(Clone, Debug, Default)]
+pub struct Stuck {
+    /// Mappings that are there although a call was to remove them.
+    pub mappings: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// The largest of them.
+    pub largest: Vec<(Address, Piece)>,
+    /// Physical memory without a reference: mappings alone keep it.
+    pub unreferenced: Bytes,
+}
+
+/// Stuck mappings that are told one by one.
+const LARGEST: usize = 8;
 
 /// Every physical allocation and mapping.
 #[derive(Debug, Default)]
@@ -64,11 +84,47 @@ impl Vmm {
     pub fn create(&mut self, handle: Handle, piece: Piece) -> Option<Option<Piece>> {
         let number = self.next;
         self.next += 1;
-        self.physical.insert(number, Physical { piece, references: 1, mappings: 0 });
+        let physical = Physical { piece, references: 1, mappings: 0, booked: true };
+        self.physical.insert(number, physical);
         let former = self.handles.insert(handle, number)?;
         // Its last reference may have gone by another handle: then it was free to be given anew.
         self.referenced(former)?.references = 0;
         Some(self.settle(former))
+    }
+
+    /// Adds a reference when the handle names an allocation that was opened from elsewhere
+    /// before. False when it does not.
+    pub fn opened_again(&mut self, handle: Handle) -> bool {
+        let number = self.handles.get(&handle).copied();
+        let known = number.and_then(|number| self.referenced(number));
+        let known = known.filter(|known| known.piece.account.ledger == Ledger::Imported);
+        if let Some(known) = known {
+            known.references = known.references.saturating_add(1);
+            return true;
+        }
+        false
+    }
+
+    /// Adds a handle without memory.
+    pub fn multicast(&mut self, handle: Handle, account: Account, at: Ticks) -> Option<Piece> {
+        let former = self.create(handle, Piece { bytes: Bytes(0), at, account });
+        let number = self.handles.get(&handle);
+        if let Some(made) = number.and_then(|number| self.physical.get_mut(number)) {
+            made.booked = false;
+        }
+        former.flatten()
+    }
+
+    /// A mapping tells the size of what was imported. Returns the piece as it was and as it is.
+    pub fn sized(&mut self, handle: Handle, bytes: Bytes, at: Ticks) -> Option<(Piece, Piece)> {
+        let number = self.handles.get(&handle)?;
+        let physical = self.physical.get_mut(number)?;
+        let before = physical.piece;
+        if before.account.ledger != Ledger::Imported || before.bytes.0 != 0 || bytes.0 == 0 {
+            return None;
+        }
+        physical.piece = Piece { bytes, at, ..before };
+        Some((before, physical.piece))
     }
 
     /// The account of the allocation that a handle names.
@@ -116,7 +172,7 @@ impl Vmm {
         if let Some(physical) = physical.and_then(|number| self.physical.get_mut(&number)) {
             physical.mappings += 1;
         }
-        self.mappings.insert(address, Mapping { piece, physical });
+        self.mappings.insert(address, Mapping { piece, physical, stuck: false });
         gone
     }
 
@@ -162,7 +218,8 @@ impl Vmm {
         if physical.references > 0 || physical.mappings > 0 {
             return None;
         }
-        self.physical.remove(&number).map(|physical| physical.piece)
+        let gone = self.physical.remove(&number).filter(|physical| physical.booked);
+        gone.map(|physical| physical.piece)
     }
 
     fn mapping_at(&self, address: Address) -> Option<&Mapping> {
@@ -192,10 +249,37 @@ impl Vmm {
         self.mappings.len()
     }
 
+    /// A call that was to remove the mappings in a range failed.
+    pub fn unmap_failed(&mut self, address: Address, bytes: Bytes) {
+        let end = Address(address.0.saturating_add(bytes.0.max(1)));
+        for (_, mapping) in self.mappings.range_mut(address..end) {
+            mapping.stuck = true;
+        }
+    }
+
+    /// What is stuck now.
+    #[must_use]
+    pub fn stuck(&self) -> Stuck {
+        let mut stuck = Stuck::default();
+        for (&address, mapping) in self.mappings.iter().filter(|(_, mapping)| mapping.stuck) {
+            stuck.mappings += 1;
+            stuck.bytes = Bytes(stuck.bytes.0.saturating_add(mapping.piece.bytes.0));
+            stuck.largest.push((address, mapping.piece));
+        }
+        stuck.largest.sort_by_key(|(_, piece)| std::cmp::Reverse(piece.bytes));
+        stuck.largest.truncate(LARGEST);
+        let kept = self.physical.values().filter(|physical| physical.references == 0);
+        let kept = kept.filter(|physical| physical.booked);
+        let bytes = kept.fold(0, |sum: u64, kept| sum.saturating_add(kept.piece.bytes.0));
+        stuck.unreferenced = Bytes(bytes);
+        stuck
+    }
+
     /// Bytes of physical memory of devices that is mapped nowhere.
     #[must_use]
     pub fn unmapped_physical(&self) -> u64 {
-        let unmapped = self.physical.values().filter(|physical| physical.mappings == 0);
+        let unmapped = self.physical.values();
+        let unmapped = unmapped.filter(|physical| physical.booked && physical.mappings == 0);
         let pieces = unmapped.map(|physical| &physical.piece);
         let on_device = pieces.filter(|piece| piece.account.ledger == Ledger::VmmPhysical);
         on_device.fold(0, |sum: u64, piece| sum.saturating_add(piece.bytes.0))
@@ -203,7 +287,8 @@ impl Vmm {
 
     /// Every live piece, in no order.
     pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
-        let physical = self.physical.values().map(|physical| &physical.piece);
+        let booked = self.physical.values().filter(|physical| physical.booked);
+        let physical = booked.map(|physical| &physical.piece);
         physical.chain(self.mappings.values().map(|mapping| &mapping.piece))
     }
 }

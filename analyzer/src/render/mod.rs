@@ -6,5 +6,6 @@ pub mod json;
 pub mod picture;
 mod table;
 pub mod text;
+mod words;
 
 pub use table::{Align, Table, clean, grouped};

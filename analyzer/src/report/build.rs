@@ -5,7 +5,7 @@ use gmmtrace_format::layout::MAJOR;
 use super::{
     CallReport, Coverage, InFlightReport, LengthClass, LongCallReport, MarkReport, OddExample,
     OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace, WindowReport,
-    scopes, timelines, torch,
+    handles, pools, scopes, timelines, torch,
 };
 use crate::analysis::held::SiteName;
 use crate::analysis::{calls, in_flight};
@@ -53,10 +53,14 @@ impl Builder<'_> {
             null_calls: live.odd.null_calls,
             unknown_frees: self.oddities(&live.odd.unknown_frees),
             overlaps: self.oddities(&live.odd.overlaps),
+            graphs: handles::graphs(self),
             stale: live.stale(),
+            pools: pools::pools(self),
+            residency: pools::residency(self),
             sampled: self.sampled(),
+            handles: handles::handles(self),
+            gap: handles::gaps(self),
             torch: torch::build(self),
-            contexts: live.contexts.counts,
             failed_copies: live.odd.failed_copies,
             failed_sets: live.odd.failed_sets,
             calls: self.calls(),

@@ -3,6 +3,8 @@
 
 mod build;
 mod coverage;
+mod handles;
+mod pools;
 mod read;
 mod scope;
 mod scopes;
@@ -13,10 +15,12 @@ mod torch;
 
 pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
+pub use handles::{GapReport, GapsReport, GraphsReport, HandlesReport, MadeReport, StepReport};
+pub use pools::{PoolReport, PoolWaste, PoolsReport, ResidencyReport};
 pub use read::read;
 pub use scope::{
     AgeReport, BlocksReport, Composition, FragmentationReport, LedgerReport, MovedReport,
-    PinReport, Scope, ScopeReport, SizeClassReport, SumReport, VmmReport,
+    PinReport, Scope, ScopeReport, SizeClassReport, StuckReport, SumReport, VmmReport,
 };
 pub use stalls::{LengthClass, LongCallReport, StallReport};
 pub use timeline::{CallTime, Figure, SeriesReport, TimelineReport};
@@ -26,7 +30,7 @@ use gmmtrace_format::definition::Layer;
 
 use crate::analysis::held::SiteName;
 use crate::input::{GpuFacts, Process, WriterState};
-use crate::live::{Counts, Ledger, Share};
+use crate::live::{Ledger, Share};
 use crate::units::{Bytes, Gpu, Nanos};
 
 /// Everything that is said about one log.
@@ -56,14 +60,22 @@ pub struct Report {
     pub unknown_frees: OddReport,
     /// Allocations where something was live.
     pub overlaps: OddReport,
+    /// Graphs.
+    pub graphs: GraphsReport,
     /// Live blocks of which a later one takes a part: their free was not seen.
     pub stale: Share,
+    /// Pools of stream-ordered memory.
+    pub pools: PoolsReport,
+    /// Where managed memory was asked to be.
+    pub residency: ResidencyReport,
     /// Readings of device memory.
     pub sampled: Vec<SampledReport>,
+    /// Objects without bytes of their own.
+    pub handles: HandlesReport,
+    /// What NVML shows for the process, explained.
+    pub gap: GapsReport,
     /// PyTorch's caching allocator.
     pub torch: TorchReport,
-    /// Contexts.
-    pub contexts: Counts,
     /// Copies that failed.
     pub failed_copies: u64,
     /// Sets that failed.

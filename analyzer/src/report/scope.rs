@@ -1,6 +1,6 @@
 //! What is said twice in the same words: of all devices together, and of each by itself.
 
-use super::HeldReport;
+use super::{HeldReport, PoolWaste};
 use crate::analysis::held::SiteName;
 use crate::live::{CopyKey, Ledger, Moved, RangeGaps, Sum, Tally};
 use crate::units::{Bytes, Gpu, Nanos};
@@ -144,6 +144,10 @@ pub struct FragmentationReport {
     pub vmm: Option<VmmReport>,
     /// The same at the worst moment that was looked at.
     pub vmm_worst: Option<(Nanos, VmmReport)>,
+    /// Mappings that a call was to remove and did not; of all devices together only.
+    pub stuck: Option<StuckReport>,
+    /// What pools reserve without use; `None` when the driver told of none.
+    pub pool: Option<PoolWaste>,
     /// How many moments were looked at for what needs the order of addresses.
     pub looked: u64,
 }
@@ -195,4 +199,17 @@ pub struct VmmReport {
     pub unmapped_physical: Bytes,
     /// The ranges with the most holes below their highest mapping, the worst first.
     pub worst: Vec<RangeGaps>,
+}
+
+/// Memory that calls were to give back and that is still held.
+#[derive(Clone, Debug, Default)]
+pub struct StuckReport {
+    /// Mappings that are there although a call was to remove them.
+    pub mappings: u64,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// The largest: where, how much, and whose.
+    pub largest: Vec<(u64, Bytes, SiteName)>,
+    /// Physical memory without a handle reference: mappings alone keep it.
+    pub unreferenced: Bytes,
 }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use super::build::{Builder, gpu};
 use super::{
     AgeReport, BlocksReport, Composition, FragmentationReport, HeldReport, LedgerReport,
-    MovedReport, PinReport, Scope, ScopeReport, SizeClassReport, SumReport, VmmReport,
+    MovedReport, PinReport, Scope, ScopeReport, SizeClassReport, StuckReport, SumReport, VmmReport,
+    pools,
 };
 use crate::analysis::held::{self, Cut, Holding};
 use crate::live::{
@@ -130,6 +131,8 @@ impl Scoped<'_> {
             pins_at: None,
             vmm: None,
             vmm_worst: None,
+            stuck: None,
+            pool: pools::waste(self.builder, self.slot),
             looked: 0,
         }
     }
@@ -148,8 +151,24 @@ impl Scoped<'_> {
             pins_at: pins.map(|(moment, _)| at(*moment)),
             vmm: Some(vmm(self.builder.live.gaps())),
             vmm_worst: looks.gaps.as_ref().map(|(moment, gaps)| worst(at(*moment), gaps)),
+            stuck: Some(self.stuck()),
             looked: looks.count,
             ..self.blocks_only()
+        }
+    }
+}
+
+impl Scoped<'_> {
+    fn stuck(&self) -> StuckReport {
+        let stuck = self.builder.live.stuck();
+        let largest = stuck.largest.iter().map(|(address, piece)| {
+            (address.0, piece.bytes, self.builder.site(piece.account.site))
+        });
+        StuckReport {
+            mappings: stuck.mappings,
+            bytes: stuck.bytes,
+            largest: largest.collect(),
+            unreferenced: stuck.unreferenced,
         }
     }
 }

@@ -67,6 +67,8 @@ pub fn empty() -> Made {
                 pins_at: None,
                 vmm: None,
                 vmm_worst: None,
+                stuck: None,
+                pool: None,
                 looked: 0,
             },
         },

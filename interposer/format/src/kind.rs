@@ -298,6 +298,40 @@ pub mod source {
     pub const EXTERNAL: u64 = 3;
     /// A graphics resource that is mapped.
     pub const GRAPHICS: u64 = 4;
+    /// An array in external memory: a handle in place of an address.
+    pub const EXTERNAL_ARRAY: u64 = 5;
+}
+
+/// Attributes of pools: CUDA's own by its numbers, of which these matter here, and from 256 on
+/// what other calls say about a pool.
+pub mod pool {
+    /// Bytes that the pool keeps from the driver without using them.
+    pub const RELEASE_THRESHOLD: u64 = 4;
+    /// Bytes that it reserves.
+    pub const RESERVED: u64 = 5;
+    /// The greatest number of them.
+    pub const RESERVED_HIGH: u64 = 6;
+    /// Bytes of them that are in use.
+    pub const USED: u64 = 7;
+    /// The greatest number of those.
+    pub const USED_HIGH: u64 = 8;
+    /// The pool is the default one of a place: its location type in the upper 32 bits of the
+    /// value, its location in the lower. Type 0 is a place that the call does not tell.
+    pub const DEFAULT_OF: u64 = 256;
+    /// The pool is the one that a place uses; likewise.
+    pub const CURRENT_OF: u64 = 257;
+}
+
+/// Flags of arrays that say whether they own memory.
+pub mod array {
+    /// Layers, which mip levels do not halve.
+    pub const LAYERED: u64 = 1;
+    /// Faces of a cube, likewise.
+    pub const CUBEMAP: u64 = 4;
+    /// Memory is mapped into it tile by tile.
+    pub const SPARSE: u64 = 0x40;
+    /// Memory is mapped into it later.
+    pub const DEFERRED_MAPPING: u64 = 0x80;
 }
 
 /// Classes of objects that may own memory.
@@ -326,6 +360,14 @@ pub mod object {
     pub const MULTICAST: u64 = 11;
     /// A user object, which a graph keeps alive.
     pub const USER_OBJECT: u64 = 12;
+}
+
+/// What the end of a capture answers.
+pub mod capture {
+    /// The statuses after which the capture goes on, because the call was refused as such: invalid
+    /// value, not initialised, deinitialised, invalid context, invalid handle, illegal state,
+    /// unmatched, wrong thread. Every other one ends it, with a graph or without.
+    pub const REFUSED: [u32; 8] = [1, 3, 4, 201, 400, 401, 903, 908];
 }
 
 /// Operand codes of every kind that a file may hold: this crate's own and, for kinds newer

@@ -215,5 +215,5 @@ counters! {
     24 AmbiguousReal "ambiguous_real_function" false
         "Real functions chosen among several loaded copies because the caller could not be told.";
     25 Captured "during_capture" false
-        "Calls made while a stream was being captured, counted as if each had run once.";
+        "Calls made while captures could not be followed, counted as if each had run once.";
 }

@@ -3,6 +3,7 @@
 //!
 //! Out-parameters are read only after success, and never through null.
 
+pub mod described;
 pub mod driver;
 pub mod marks;
 pub mod runtime;
@@ -37,4 +38,14 @@ pub unsafe fn out_word<T>(ok: bool, pointer: *const T) -> u64 {
 pub unsafe fn out_int(ok: bool, pointer: *const i32) -> u64 {
     // SAFETY: by the caller's promise.
     i64::from(unsafe { out(ok, pointer) }.unwrap_or(-1)).cast_unsigned()
+}
+
+/// A 32-bit address or size, or 0.
+///
+/// # Safety
+/// As for [`out`].
+#[inline(always)]
+pub unsafe fn out_half(ok: bool, pointer: *const u32) -> u64 {
+    // SAFETY: by the caller's promise.
+    u64::from(unsafe { out(ok, pointer) }.unwrap_or(0))
 }

@@ -29,12 +29,28 @@ static uint64_t size_of(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
          array_element(descriptor->Format, descriptor->NumChannels);
 }
 
-static CUresult create(void **out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
+/* All levels; layers and faces are not halved. */
+static uint64_t size_of_levels(const CUDA_ARRAY3D_DESCRIPTOR *full, unsigned levels) {
+  enum { LAYERED = 1, CUBEMAP = 4 };
+  uint64_t bytes = 0;
+  for (unsigned level = 0; level < levels; level++) {
+    CUDA_ARRAY3D_DESCRIPTOR part = *full;
+    part.Width = part.Width >> level ? part.Width >> level : 1;
+    part.Height >>= level;
+    if (!(part.Flags & (LAYERED | CUBEMAP))) part.Depth >>= level;
+    bytes += size_of(&part);
+  }
+  return bytes;
+}
+
+static CUresult create(void **out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
   CUcontext context;
   if (!out || !descriptor->Width || !descriptor->NumChannels) return CUDA_ERROR_INVALID_VALUE;
   CUresult result = driver_enter_context(&context);
   if (result) return result;
-  uint64_t bytes = size_of(descriptor), taken = round_up(bytes, BLOCK);
+  enum { SPARSE = 0x40, DEFERRED = 0x80 };
+  bool owns = !(descriptor->Flags & (SPARSE | DEFERRED));
+  uint64_t bytes = owns ? size_of_levels(descriptor, levels) : 0, taken = round_up(bytes, BLOCK);
   if (!device_take(context->device, taken)) return driver_leave(CUDA_ERROR_OUT_OF_MEMORY);
   struct array *array = calloc(1, sizeof *array);
   if (!array) abort();
@@ -62,8 +78,9 @@ static CUresult destroy(void *handle) {
   CUresult result = driver_enter();
   if (result) return result;
   struct range *range = range_based_at(&live_ranges, (uint64_t)handle);
-  if (!range || range->ledger != ARRAY) return driver_leave(CUDA_ERROR_INVALID_HANDLE);
-  truth_free(ARRAY, range->bytes);
+  bool lent = range && range->ledger == IMPORTED && range->owner;
+  if (!range || (range->ledger != ARRAY && !lent)) return driver_leave(CUDA_ERROR_INVALID_HANDLE);
+  truth_free(range->ledger, range->bytes);
   memory_release(range);
   return driver_leave(CUDA_SUCCESS);
 }
@@ -71,7 +88,7 @@ static CUresult destroy(void *handle) {
 CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
   CUresult result = step(ID_cuArray3DCreate_v2);
   if (!result && !descriptor) result = CUDA_ERROR_INVALID_VALUE;
-  return truth_alloc_result(ARRAY, result ? result : create((void **)out, descriptor));
+  return truth_alloc_result(ARRAY, result ? result : create((void **)out, descriptor, 1));
 }
 
 CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *flat) {
@@ -80,7 +97,7 @@ CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *flat) {
   if (result) return truth_alloc_result(ARRAY, result);
   CUDA_ARRAY3D_DESCRIPTOR descriptor = {flat->Width, flat->Height, 0, flat->Format,
                                         flat->NumChannels, 0};
-  return truth_alloc_result(ARRAY, create((void **)out, &descriptor));
+  return truth_alloc_result(ARRAY, create((void **)out, &descriptor, 1));
 }
 
 /* CUDA 2.0's descriptors: 32-bit extents. */
@@ -88,17 +105,21 @@ struct flat_v1 { unsigned width, height; int format; unsigned channels; };
 struct deep_v1 { unsigned width, height, depth; int format; unsigned channels, flags; };
 
 CUresult cuArrayCreate(CUarray *out, const struct flat_v1 *flat) {
-  if (!flat) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = step(ID_cuArrayCreate);
+  if (!result && !flat) result = CUDA_ERROR_INVALID_VALUE;
+  if (result) return truth_alloc_result(ARRAY, result);
   CUDA_ARRAY3D_DESCRIPTOR descriptor = {flat->width, flat->height, 0, flat->format,
                                         flat->channels, 0};
-  return truth_alloc_result(ARRAY, create((void **)out, &descriptor));
+  return truth_alloc_result(ARRAY, create((void **)out, &descriptor, 1));
 }
 
 CUresult cuArray3DCreate(CUarray *out, const struct deep_v1 *deep) {
-  if (!deep) return CUDA_ERROR_INVALID_VALUE;
+  CUresult result = step(ID_cuArray3DCreate);
+  if (!result && !deep) result = CUDA_ERROR_INVALID_VALUE;
+  if (result) return truth_alloc_result(ARRAY, result);
   CUDA_ARRAY3D_DESCRIPTOR descriptor = {deep->width,  deep->height,   deep->depth,
                                         deep->format, deep->channels, deep->flags};
-  return truth_alloc_result(ARRAY, create((void **)out, &descriptor));
+  return truth_alloc_result(ARRAY, create((void **)out, &descriptor, 1));
 }
 
 CUresult cuArrayDestroy(CUarray array) {
@@ -110,12 +131,27 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRI
                                 unsigned int levels) {
   CUresult result = step(ID_cuMipmappedArrayCreate);
   if (!result && (!descriptor || !levels)) result = CUDA_ERROR_INVALID_VALUE;
-  return truth_alloc_result(ARRAY, result ? result : create((void **)out, descriptor));
+  return truth_alloc_result(ARRAY, result ? result : create((void **)out, descriptor, levels));
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array) {
   CUresult result = step(ID_cuMipmappedArrayDestroy);
   return truth_free_result(ARRAY, result ? result : destroy(array));
+}
+
+/* An array in memory that somebody else owns; the range's owner tells it from an address. */
+CUresult array_lend(CUcontext context, CUmipmappedArray *out,
+                    const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
+  struct array *array = calloc(1, sizeof *array);
+  if (!array) abort();
+  *array = (struct array){*descriptor, 0, context->device};
+  struct range range = {.base = (uint64_t)array, .span = 1, .ledger = IMPORTED, .owner = array,
+                        .bytes = size_of_levels(descriptor, levels), .device = context->device,
+                        .context = context};
+  range_add(&live_ranges, &range);
+  truth_alloc(IMPORTED, range.bytes);
+  *out = (CUmipmappedArray)array;
+  return CUDA_SUCCESS;
 }
 
 static CUresult describe(CUDA_ARRAY3D_DESCRIPTOR *out, CUarray array) {
@@ -150,10 +186,8 @@ struct CUmod_st {
   int device;
 };
 
-CUresult cuModuleLoadData(CUmodule *out, const void *image) {
-  (void)image;
+static CUresult load(CUmodule *out, CUresult result) {
   CUcontext context;
-  CUresult result = step(ID_cuModuleLoadData);
   if (!result && !out) result = CUDA_ERROR_INVALID_VALUE;
   if (!result) result = driver_enter_context(&context);
   if (result) return result;
@@ -166,6 +200,27 @@ CUresult cuModuleLoadData(CUmodule *out, const void *image) {
   range_add(&mapped_ranges, &globals); /* in no ledger: only so that copies know them */
   *out = module;
   return driver_leave(CUDA_SUCCESS);
+}
+
+CUresult cuModuleLoad(CUmodule *out, const char *file) {
+  (void)file;
+  return load(out, step(ID_cuModuleLoad));
+}
+
+CUresult cuModuleLoadData(CUmodule *out, const void *image) {
+  (void)image;
+  return load(out, step(ID_cuModuleLoadData));
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int number, void *options,
+                            void *values) {
+  (void)image, (void)number, (void)options, (void)values;
+  return load(out, step(ID_cuModuleLoadDataEx));
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image) {
+  (void)image;
+  return load(out, step(ID_cuModuleLoadFatBinary));
 }
 
 CUresult cuModuleUnload(CUmodule module) {

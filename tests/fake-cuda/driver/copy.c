@@ -97,12 +97,20 @@ static CUresult copy(enum side to_side, uint64_t to, enum side from_side, uint64
 
 #define NOW ((struct how){false, false, NULL})
 #define LATER ((struct how){true, false, stream})
+/* How, with the stream that the symbol means. */
+static inline struct how of_symbol(const char *symbol, struct how how) {
+  size_t length = strlen(symbol);
+  bool per_thread = length > 5 && strcmp(symbol + length - 5, "_ptsz") == 0;
+  if (how.async && per_thread) how.stream = THREAD_STREAM(how.stream);
+  return how;
+}
 
 #define COPY(symbol, params, to_side, to, from_side, from, how)                             \
   CUresult symbol params {                                                                  \
     CUresult result = step(ID_##symbol);                                                    \
     if (LIKELY(fast_mode)) return result;                                                   \
-    if (!result) result = copy(to_side, (uint64_t)(to), from_side, (uint64_t)(from), bytes, how); \
+    if (!result) result = copy(to_side, (uint64_t)(to), from_side, (uint64_t)(from), bytes,       \
+                               of_symbol(#symbol, how));                                    \
     return truth_other_result(false, result);                                               \
   }
 
@@ -325,7 +333,7 @@ static CUDA_MEMCPY3D from_deep(const CUDA_MEMCPY3D *deep) { return *deep; }
     if (fast_mode) return result;                             \
     if (!result) {                                            \
       CUDA_MEMCPY3D wide = convert(box);                      \
-      result = copy_box(&wide, how);                          \
+      result = copy_box(&wide, of_symbol(#symbol, how));      \
     }                                                         \
     return truth_other_result(false, result);                 \
   }

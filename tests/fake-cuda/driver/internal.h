@@ -177,6 +177,8 @@ void memory_release(struct range *range);
 
 void pool_restart(void);
 CUresult pool_free_range(struct range *range);
+bool pool_is_valid(CUmemoryPool pool);
+CUmemoryPool pool_new(int device);
 /* A point of synchronisation: unused memory above the release threshold goes back. */
 void pool_synchronise(int device);
 
@@ -188,10 +190,19 @@ void vmm_restart(void);
 
 struct CUstream_st {
   bool alive;
+  bool joined; /* the capture began on another stream */
   int device;
   CUgraph capturing;
   struct CUstream_st *next;
 };
+
+/* Stream 0 of a per-thread variant is the thread's own default stream. */
+#define PER_THREAD_STREAM ((CUstream)(uintptr_t)2)
+#define THREAD_STREAM(stream) ((stream) ? (stream) : PER_THREAD_STREAM)
+/* The same for a symbol of either variant. */
+#define STREAM_IN(symbol, stream) \
+  (sizeof #symbol > 6 && !strcmp(#symbol + sizeof #symbol - 6, "_ptsz") ? THREAD_STREAM(stream) \
+                                                                        : (stream))
 
 bool stream_is_capturing(CUstream stream);
 bool stream_is_valid(CUstream stream);
@@ -199,6 +210,8 @@ bool stream_is_valid(CUstream stream);
 CUstream stream_of(CUstream handle);
 CUresult capture_alloc(CUstream stream, CUdeviceptr *pointer, uint64_t bytes);
 CUresult capture_free(CUstream stream, CUdeviceptr pointer);
+/* Every stream and event of a capture leaves it. */
+void stream_end_capture(CUgraph graph);
 void graph_release(struct range *range);
 void stream_restart(void);
 
@@ -206,6 +219,8 @@ void stream_restart(void);
 
 bool array_is_valid(CUarray array);
 void array_release(struct range *range);
+CUresult array_lend(CUcontext context, CUmipmappedArray *out,
+                    const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels);
 
 /* The size in bytes of one row's element. */
 unsigned array_element(int format, unsigned channels);

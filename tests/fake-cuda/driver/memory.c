@@ -50,7 +50,10 @@ void memory_release(struct range *range) {
       break;
     case ARRAY: array_release(range); break;
     case GRAPH: graph_release(range); break;
-    case IMPORTED: space_give(range->region, range->base, range->span); break;
+    case IMPORTED:
+      if (range->owner) array_release(range);
+      else space_give(range->region, range->base, range->span);
+      break;
     default: break;
   }
   range_remove(&live_ranges, range);
@@ -144,8 +147,8 @@ static bool freed_by_mem_free(const struct range *range) {
     case DEVICE:
     case MANAGED:
     case ASYNC_POOL:
-    case GRAPH:
-    case IMPORTED: return true;
+    case GRAPH: return true;
+    case IMPORTED: return !range->owner; /* not an array */
     default: return false;
   }
 }

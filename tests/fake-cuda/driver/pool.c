@@ -8,6 +8,7 @@
  * freed. Streams run at once here: a free takes effect when it is called.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -65,6 +66,9 @@ static bool is_pool(CUmemoryPool pool) {
     if (known == pool) return !known->destroyed && !known->dead;
   return false;
 }
+
+bool pool_is_valid(CUmemoryPool pool) { return is_pool(pool); }
+CUmemoryPool pool_new(int device) { return new_pool(device, false); }
 
 void pool_restart(void) {
   for (CUmemoryPool pool = all_pools; pool; pool = pool->next) {
@@ -257,7 +261,8 @@ static CUresult free_async(CUdeviceptr pointer, CUstream stream) {
   if (!stream_is_valid(stream)) return driver_leave(CUDA_ERROR_INVALID_HANDLE);
   if (stream_is_capturing(stream)) return driver_leave(capture_free(stream, pointer));
   struct range *range = range_based_at(&live_ranges, pointer);
-  bool known = range && (range->ledger == ASYNC_POOL || range->ledger == GRAPH);
+  bool lent = range && range->ledger == IMPORTED && !range->owner;
+  bool known = lent || (range && (range->ledger == ASYNC_POOL || range->ledger == GRAPH));
   if (!known) return driver_leave(CUDA_ERROR_INVALID_VALUE);
   truth_free(range->ledger, range->bytes);
   if (range->ledger == ASYNC_POOL) return driver_leave(pool_free_range(range));
@@ -269,7 +274,7 @@ static CUresult free_async(CUdeviceptr pointer, CUstream stream) {
   CUresult symbol(CUdeviceptr *pointer, size_t bytes, CUstream stream) {            \
     CUresult result = step(ID_##symbol);                                            \
     if (LIKELY(fast_mode)) return result ? result : fast_alloc(pointer, bytes);     \
-    if (!result) result = alloc(pointer, bytes, NULL, false, stream);               \
+    if (!result) result = alloc(pointer, bytes, NULL, false, STREAM_IN(symbol, stream));               \
     return truth_alloc_result(ASYNC_POOL, result);                                  \
   }
 ALLOC_ASYNC(cuMemAllocAsync)
@@ -279,7 +284,7 @@ ALLOC_ASYNC(cuMemAllocAsync_ptsz)
   CUresult symbol(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream) { \
     CUresult result = step(ID_##symbol);                                                    \
     if (LIKELY(fast_mode)) return result ? result : fast_alloc(pointer, bytes);             \
-    if (!result) result = alloc(pointer, bytes, pool, true, stream);                        \
+    if (!result) result = alloc(pointer, bytes, pool, true, STREAM_IN(symbol, stream));                        \
     return truth_alloc_result(ASYNC_POOL, result);                                          \
   }
 ALLOC_FROM_POOL(cuMemAllocFromPoolAsync)
@@ -289,7 +294,7 @@ ALLOC_FROM_POOL(cuMemAllocFromPoolAsync_ptsz)
   CUresult symbol(CUdeviceptr pointer, CUstream stream) {            \
     CUresult result = step(ID_##symbol);                             \
     if (LIKELY(fast_mode) && !result && fast_free(pointer)) return CUDA_SUCCESS; \
-    if (!result) result = free_async(pointer, stream);               \
+    if (!result) result = free_async(pointer, STREAM_IN(symbol, stream));               \
     return truth_free_result(ASYNC_POOL, result);                    \
   }
 FREE_ASYNC(cuMemFreeAsync)
@@ -330,7 +335,8 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
 }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) {
-  CUresult result = driver_enter();
+  CUresult result = step(ID_cuMemPoolSetAttribute);
+  if (!result) result = driver_enter();
   if (result) return result;
   if (!is_pool(pool) || !value) return driver_leave(CUDA_ERROR_INVALID_VALUE);
   switch (attribute) {
@@ -344,7 +350,8 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value) {
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value) {
-  CUresult result = driver_enter();
+  CUresult result = step(ID_cuMemPoolGetAttribute);
+  if (!result) result = driver_enter();
   if (result) return result;
   if (!is_pool(pool) || !value) return driver_leave(CUDA_ERROR_INVALID_VALUE);
   switch (attribute) {
@@ -397,4 +404,29 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
   default_pool(device);
   devices[device].current_pool = pool;
   return driver_leave(CUDA_SUCCESS);
+}
+
+/* ---- pools by place (CUDA 13) ------------------------------------------------------------- */
+
+static CUresult pool_of_place(CUmemoryPool *out, const CUmemLocation *place, int type,
+                              CUmemoryPool (*which)(int)) {
+  bool known = place && place->type == CU_MEM_LOCATION_TYPE_DEVICE && type == 1;
+  return known ? get_pool(out, place->id, which) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemGetDefaultMemPool(CUmemoryPool *out, CUmemLocation *place, int type) {
+  CUresult result = step(ID_cuMemGetDefaultMemPool);
+  return result ? result : pool_of_place(out, place, type, default_pool);
+}
+
+CUresult cuMemGetMemPool(CUmemoryPool *out, CUmemLocation *place, int type) {
+  CUresult result = step(ID_cuMemGetMemPool);
+  return result ? result : pool_of_place(out, place, type, current_pool);
+}
+
+CUresult cuMemSetMemPool(CUmemLocation *place, int type, CUmemoryPool pool) {
+  CUresult result = step(ID_cuMemSetMemPool);
+  bool known = place && place->type == CU_MEM_LOCATION_TYPE_DEVICE && type == 1;
+  if (!result && !known) result = CUDA_ERROR_NOT_SUPPORTED;
+  return result ? result : cuDeviceSetMemPool(place->id, pool);
 }

@@ -37,7 +37,7 @@ static CUresult set(struct area area, bool async, CUstream stream) {
   CUresult symbol params {                                        \
     CUresult result = step(ID_##symbol);                          \
     if (LIKELY(fast_mode)) return result;                         \
-    if (!result) result = set((struct area)what, async, stream);  \
+    if (!result) result = set((struct area)what, async, STREAM_IN(symbol, stream)); \
     return truth_other_result(true, result);                      \
   }
 #define UNPACK(...) {__VA_ARGS__}
@@ -113,6 +113,22 @@ CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t bytes, int advice, CUmemLoca
   CUresult result = step(ID_cuMemAdvise_v2);
   return result ? result : hint(pointer, bytes);
 }
+
+/* The location of member i is that of the last group that begins at or before it. */
+#define BATCH_OF_HINTS(symbol)                                                                 \
+  CUresult symbol(CUdeviceptr *pointers, size_t *sizes, size_t count, CUmemLocation *places,   \
+                  size_t *firsts, size_t groups, unsigned long long flags, CUstream stream) {  \
+    (void)stream;                                                                              \
+    CUresult result = step(ID_##symbol);                                                       \
+    bool good = pointers && sizes && count && places && firsts && groups && !flags;            \
+    if (!result && (!good || firsts[0])) result = CUDA_ERROR_INVALID_VALUE;                    \
+    for (size_t i = 0; !result && i < count; i++) result = hint(pointers[i], sizes[i]);        \
+    return result;                                                                             \
+  }
+BATCH_OF_HINTS(cuMemPrefetchBatchAsync)
+BATCH_OF_HINTS(cuMemPrefetchBatchAsync_ptsz)
+BATCH_OF_HINTS(cuMemDiscardAndPrefetchBatchAsync)
+BATCH_OF_HINTS(cuMemDiscardAndPrefetchBatchAsync_ptsz)
 
 CUresult cuMemRangeGetAttribute(void *data, size_t size, int attribute, CUdeviceptr pointer,
                                 size_t bytes) {

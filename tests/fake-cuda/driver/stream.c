@@ -5,14 +5,19 @@
 
 struct CUevent_st {
   bool alive;
+  CUgraph captured; /* the graph whose work it stands for */
+  struct CUevent_st *next;
 };
 
 static CUstream all_streams;
+static CUevent all_events;
+static __thread struct CUstream_st own_stream = {.alive = true};
 
 /* Null, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. */
 static bool is_default(CUstream stream) { return (uintptr_t)stream <= 2; }
 
 CUstream stream_of(CUstream handle) {
+  if (handle == PER_THREAD_STREAM) return &own_stream;
   if (is_default(handle)) return NULL;
   for (CUstream stream = all_streams; stream; stream = stream->next)
     if (stream == handle) return stream->alive ? stream : NULL;
@@ -28,6 +33,17 @@ bool stream_is_capturing(CUstream handle) {
 
 void stream_restart(void) {
   for (CUstream stream = all_streams; stream; stream = stream->next) stream->capturing = NULL;
+  for (CUevent event = all_events; event; event = event->next) event->captured = NULL;
+  own_stream.capturing = NULL;
+}
+
+/* Another thread's own stream cannot be reached, and joins no capture in these tests. */
+void stream_end_capture(CUgraph graph) {
+  for (CUstream stream = all_streams; stream; stream = stream->next)
+    if (stream->capturing == graph) stream->capturing = NULL;
+  for (CUevent event = all_events; event; event = event->next)
+    if (event->captured == graph) event->captured = NULL;
+  if (own_stream.capturing == graph) own_stream.capturing = NULL;
 }
 
 static CUresult create(CUstream *out) {
@@ -105,13 +121,31 @@ static CUresult valid(CUstream stream) {
 CUresult cuStreamQuery(CUstream stream) { return valid(stream); }
 CUresult cuStreamQuery_ptsz(CUstream stream) { return valid(stream); }
 
+#define EXTERNAL 1u
+
+/* A wait for captured work makes the stream part of the capture. */
+static CUresult wait_for(CUstream handle, CUevent event, unsigned int flags) {
+  CUresult result = driver_enter();
+  if (result) return result;
+  if (!event || !event->alive || !stream_is_valid(handle))
+    return driver_leave(CUDA_ERROR_INVALID_HANDLE);
+  CUstream stream = stream_of(handle);
+  if (stream && event->captured && !(flags & EXTERNAL) && !stream->capturing) {
+    stream->capturing = event->captured;
+    stream->joined = true;
+  }
+  return driver_leave(CUDA_SUCCESS);
+}
+
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
-  (void)flags;
-  return event ? valid(stream) : CUDA_ERROR_INVALID_HANDLE;
+  CUresult result = step(ID_cuStreamWaitEvent);
+  if (LIKELY(fast_mode)) return result;
+  return result ? result : wait_for(stream, event, flags);
 }
 
 CUresult cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags) {
-  return cuStreamWaitEvent(stream, event, flags);
+  CUresult result = step(ID_cuStreamWaitEvent_ptsz);
+  return result ? result : wait_for(THREAD_STREAM(stream), event, flags);
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -126,6 +160,8 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags) {
   CUevent event = calloc(1, sizeof *event);
   if (!event) abort();
   event->alive = true;
+  event->next = all_events;
+  all_events = event;
   *out = event;
   return driver_leave(CUDA_SUCCESS);
 }
@@ -136,22 +172,47 @@ static CUresult usable(CUevent event) {
   return driver_leave(event && event->alive ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
 }
 
-static CUresult event_destroy(CUevent event) {
-  CUresult result = usable(event);
+static CUresult event_destroy(CUevent event, CUresult result) {
+  if (!result) result = usable(event);
   if (!result) event->alive = false;
   return result;
 }
 
-CUresult cuEventDestroy(CUevent event) { return event_destroy(event); }
-CUresult cuEventDestroy_v2(CUevent event) { return event_destroy(event); }
+CUresult cuEventDestroy(CUevent event) { return event_destroy(event, step(ID_cuEventDestroy)); }
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  return event_destroy(event, step(ID_cuEventDestroy_v2));
+}
+
+static CUresult record(CUevent event, CUstream handle, unsigned int flags) {
+  CUresult result = driver_enter();
+  if (result) return result;
+  if (!event || !event->alive || !stream_is_valid(handle))
+    return driver_leave(CUDA_ERROR_INVALID_HANDLE);
+  CUstream stream = stream_of(handle);
+  if (!(flags & EXTERNAL)) event->captured = stream ? stream->capturing : NULL;
+  return driver_leave(CUDA_SUCCESS);
+}
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
-  CUresult result = usable(event);
-  return result ? result : valid(stream);
+  CUresult result = step(ID_cuEventRecord);
+  if (LIKELY(fast_mode)) return result;
+  return result ? result : record(event, stream, 0);
 }
 
 CUresult cuEventRecord_ptsz(CUevent event, CUstream stream) {
-  return cuEventRecord(event, stream);
+  CUresult result = step(ID_cuEventRecord_ptsz);
+  return result ? result : record(event, THREAD_STREAM(stream), 0);
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
+  CUresult result = step(ID_cuEventRecordWithFlags);
+  return result ? result : record(event, stream, flags);
+}
+
+CUresult cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags) {
+  CUresult result = step(ID_cuEventRecordWithFlags_ptsz);
+  return result ? result : record(event, THREAD_STREAM(stream), flags);
 }
 
 CUresult cuEventQuery(CUevent event) { return usable(event); }

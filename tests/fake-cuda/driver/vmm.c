@@ -14,6 +14,7 @@ struct physical {
   CUmemAllocationProp prop;
   int device; /* −1: the host's */
   unsigned references, mappings;
+  enum ledger ledger; /* LEDGERS: owns no memory */
   struct physical *next;
 };
 
@@ -98,7 +99,7 @@ static CUresult create(uint64_t *handle, uint64_t bytes, const CUmemAllocationPr
   }
   struct physical *physical = calloc(1, sizeof *physical);
   if (!physical) abort();
-  *physical = (struct physical){next_handle += 16, bytes, *prop, device, 1, 0, NULL};
+  *physical = (struct physical){next_handle += 16, bytes, *prop, device, 1, 0, VMM_PHYSICAL, NULL};
   *slot(physical->handle) = physical;
   truth_alloc(VMM_PHYSICAL, bytes);
   *handle = physical->handle;
@@ -118,10 +119,58 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
 /* Frees the physical memory when nothing holds it any more. */
 static void settle(struct physical *physical) {
   if (physical->references || physical->mappings) return;
-  truth_free(VMM_PHYSICAL, physical->bytes);
-  if (physical->device >= 0) device_give(physical->device, physical->bytes);
+  if (physical->ledger != LEDGERS) truth_free(physical->ledger, physical->bytes);
+  if (physical->ledger == VMM_PHYSICAL && physical->device >= 0) device_give(physical->device, physical->bytes);
   *slot(physical->handle) = physical->next;
   free(physical);
+}
+
+/* Memory of another process, or what owns none: nothing is taken from the device. */
+static CUresult hold(uint64_t *handle, uint64_t bytes, enum ledger ledger) {
+  CUresult result = driver_enter();
+  if (result) return result;
+  struct physical *physical = calloc(1, sizeof *physical);
+  if (!physical) abort();
+  *physical = (struct physical){.handle = next_handle += 16, .bytes = bytes, .references = 1,
+                                .ledger = ledger};
+  *slot(physical->handle) = physical;
+  if (ledger != LEDGERS) truth_alloc(ledger, bytes);
+  *handle = physical->handle;
+  return driver_leave(CUDA_SUCCESS);
+}
+
+/* What is exported is a number of blocks, not a descriptor: there is no memory behind it. */
+CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, int type,
+                                      unsigned long long flags) {
+  (void)type;
+  CUresult result = step(ID_cuMemExportToShareableHandle);
+  if (!result && (!out || flags)) result = CUDA_ERROR_INVALID_VALUE;
+  if (!result) result = driver_enter();
+  if (result) return result;
+  struct physical *physical = *slot(handle);
+  if (!physical) return driver_leave(CUDA_ERROR_INVALID_VALUE);
+  *(int *)out = (int)(physical->bytes / BLOCK);
+  return driver_leave(CUDA_SUCCESS);
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *from,
+                                        int type) {
+  (void)type;
+  uint64_t made = 0;
+  CUresult result = step(ID_cuMemImportFromShareableHandle);
+  if (!result && (!handle || !from)) result = CUDA_ERROR_INVALID_VALUE;
+  if (!result) result = hold(&made, (uintptr_t)from * BLOCK, IMPORTED);
+  if (!result) *handle = made;
+  return truth_alloc_result(IMPORTED, result);
+}
+
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop) {
+  uint64_t made = 0;
+  CUresult result = step(ID_cuMulticastCreate);
+  if (!result && (!handle || !prop || !prop->size)) result = CUDA_ERROR_INVALID_VALUE;
+  if (!result) result = hold(&made, prop->size, LEDGERS);
+  if (!result) *handle = made;
+  return result;
 }
 
 static CUresult release(uint64_t handle) {

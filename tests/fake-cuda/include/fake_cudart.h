@@ -104,6 +104,24 @@ cudaError_t cudaHostAlloc(void **pointer, size_t bytes, unsigned int flags);
 cudaError_t cudaFreeHost(void *pointer);
 cudaError_t cudaHostRegister(void *pointer, size_t bytes, unsigned int flags);
 cudaError_t cudaHostUnregister(void *pointer);
+cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *channels,
+                            size_t width, size_t height, unsigned int flags);
+cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *channels,
+                              struct cudaExtent extent, unsigned int flags);
+cudaError_t cudaMallocMipmappedArray(CUmipmappedArray *array,
+                                     const struct cudaChannelFormatDesc *channels,
+                                     struct cudaExtent extent, unsigned int levels,
+                                     unsigned int flags);
+cudaError_t cudaFreeArray(cudaArray_t array);
+cudaError_t cudaFreeMipmappedArray(CUmipmappedArray array);
+cudaError_t cudaIpcGetMemHandle(CUipcMemHandle *handle, void *pointer);
+cudaError_t cudaIpcOpenMemHandle(void **pointer, CUipcMemHandle handle, unsigned int flags);
+cudaError_t cudaIpcCloseMemHandle(void *pointer);
+cudaError_t cudaImportExternalMemory(CUexternalMemory *memory,
+                                     const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description);
+cudaError_t cudaExternalMemoryGetMappedBuffer(void **pointer, CUexternalMemory memory,
+                                              const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *description);
+cudaError_t cudaDestroyExternalMemory(CUexternalMemory memory);
 cudaError_t cudaMallocAsync(void **pointer, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMallocAsync_ptsz(void **pointer, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMallocFromPoolAsync(void **pointer, size_t bytes, cudaMemPool_t pool,

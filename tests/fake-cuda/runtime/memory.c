@@ -143,15 +143,28 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool) {
 
 /* ---- arrays ----------------------------------------------------------------------------- */
 
-static cudaError_t new_array(cudaArray_t *array, const struct cudaChannelFormatDesc *channels,
-                             struct cudaExtent extent, unsigned flags) {
+static CUDA_ARRAY3D_DESCRIPTOR described(const struct cudaChannelFormatDesc *channels,
+                                         struct cudaExtent extent, unsigned flags) {
   enum { UINT8 = 1, UINT16, UINT32 };
-  if (!array || !channels) return cudaErrorInvalidValue;
   int format = channels->x == 8 ? UINT8 : channels->x == 16 ? UINT16 : UINT32;
   unsigned count = 1u + (channels->y > 0) + (channels->z > 0) + (channels->w > 0);
-  CUDA_ARRAY3D_DESCRIPTOR descriptor = {extent.width, extent.height, extent.depth,
-                                        format,       count,         flags};
+  return (CUDA_ARRAY3D_DESCRIPTOR){extent.width, extent.height, extent.depth,
+                                   format,       count,         flags};
+}
+
+static cudaError_t new_array(cudaArray_t *array, const struct cudaChannelFormatDesc *channels,
+                             struct cudaExtent extent, unsigned flags) {
+  if (!array || !channels) return cudaErrorInvalidValue;
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = described(channels, extent, flags);
   return D.array_create(array, &descriptor);
+}
+
+static cudaError_t new_mipmap(CUmipmappedArray *array,
+                              const struct cudaChannelFormatDesc *channels,
+                              struct cudaExtent extent, unsigned levels, unsigned flags) {
+  if (!array || !channels) return cudaErrorInvalidValue;
+  CUDA_ARRAY3D_DESCRIPTOR descriptor = described(channels, extent, flags);
+  return D.mipmap_create(array, &descriptor, levels);
 }
 
 cudaError_t cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *channels,
@@ -166,6 +179,41 @@ cudaError_t cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormat
 }
 
 cudaError_t cudaFreeArray(cudaArray_t array) { RUN(array ? D.array_destroy(array) : cudaSuccess); }
+
+cudaError_t cudaMallocMipmappedArray(CUmipmappedArray *array,
+                                     const struct cudaChannelFormatDesc *channels,
+                                     struct cudaExtent extent, unsigned int levels,
+                                     unsigned int flags) {
+  RUN(new_mipmap(array, channels, extent, levels, flags));
+}
+
+cudaError_t cudaFreeMipmappedArray(CUmipmappedArray array) {
+  RUN(array ? D.mipmap_destroy(array) : cudaSuccess);
+}
+
+/* ---- memory made elsewhere -------------------------------------------------------------- */
+
+cudaError_t cudaIpcGetMemHandle(CUipcMemHandle *handle, void *pointer) {
+  RUN(D.ipc_get(handle, address(pointer)));
+}
+
+cudaError_t cudaIpcOpenMemHandle(void **pointer, CUipcMemHandle handle, unsigned int flags) {
+  RUN(D.ipc_open((CUdeviceptr *)pointer, handle, flags));
+}
+
+cudaError_t cudaIpcCloseMemHandle(void *pointer) { RUN(D.ipc_close(address(pointer))); }
+
+cudaError_t cudaImportExternalMemory(CUexternalMemory *memory,
+                                     const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *description) {
+  RUN(D.external_import(memory, description));
+}
+
+cudaError_t cudaExternalMemoryGetMappedBuffer(void **pointer, CUexternalMemory memory,
+                                              const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *description) {
+  RUN(D.external_buffer((CUdeviceptr *)pointer, memory, description));
+}
+
+cudaError_t cudaDestroyExternalMemory(CUexternalMemory memory) { RUN(D.external_destroy(memory)); }
 
 /* ---- streams, events, graphs, launches -------------------------------------------------- */
 

@@ -85,6 +85,9 @@ const ROW_KEYS: [&str; 12] = [
     "to_ns",
 ];
 
+/// Parts of a report that say nothing about most processes.
+const SELDOM: [&[&str]; 3] = [&["pools"], &["managed"], &["fragmentation", "vmm", "stuck"]];
+
 /// The figures of a report.
 #[must_use]
 pub fn of(report: &Value) -> Figures {
@@ -118,6 +121,9 @@ pub fn of(report: &Value) -> Figures {
     for (key, value) in objects(&report["peak"]).filter(|(key, _)| !OF_PEAK.contains(&key.as_str()))
     {
         walk(all, &Name::of(&["peak", key]), key, value, is_bound(&report["peak"]));
+    }
+    for section in SELDOM {
+        reading.figures.idle_at_zero(&Name::of(section));
     }
     reading.figures
 }

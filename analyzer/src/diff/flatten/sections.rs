@@ -126,7 +126,10 @@ pub(super) fn fragmentation(reading: &mut Reading<'_>, levels: &Value) {
         let name = Name::of(&["fragmentation", level]);
         match level.as_str() {
             "device" => fragments(reading, &name, value, &DEVICE, &DEVICE_WORST),
-            "vmm" => fragments(reading, &name, value, &VMM, &VMM_WORST),
+            "vmm" => {
+                fragments(reading, &name, value, &VMM, &VMM_WORST);
+                walk(reading, &name.with("stuck"), "stuck", &value["stuck"], is_bound(value));
+            }
             _ => walk(reading, &name, level, value, false),
         }
     }

@@ -13,6 +13,7 @@
 mod calls;
 mod coverage;
 mod escape;
+mod gap;
 mod hovers;
 mod memory;
 mod table;
@@ -35,7 +36,7 @@ pub const SCRIPT: &str = include_str!("page.js");
 
 /// What a browser may do for the page. A test holds the hashes against the files.
 pub const POLICY: &str = "default-src 'none'; \
-    style-src 'sha256-TP1sB+9o+eMszzlRYPAAxNq0z+6EHpd+lA0xmtFzJ1E='; \
+    style-src 'sha256-C1Rl0TxYZjvUjdLC1RaLd7UMfVe50kwftaZd+2MO/FA='; \
     script-src 'sha256-OoS0uCYEyuSzf57EKtR4GprQEr97Lg97BL0IAVyqtHk='; \
     base-uri 'none'; form-action 'none'";
 
@@ -68,6 +69,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "</section>")?;
     out.write_all(memory::sections(report).as_bytes())?;
     out.write_all(calls::sections(report).as_bytes())?;
+    out.write_all(gap::sections(report).as_bytes())?;
     out.write_all(coverage::sections(report).as_bytes())?;
     write!(
         out,

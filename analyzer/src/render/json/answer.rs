@@ -69,6 +69,7 @@ const fn keys(question: Question) -> &'static [&'static str] {
         Question::Peak => &["peak", "sums"],
         Question::Leaks => &["live", "live_at_end", "sums"],
         Question::Fragmentation => &["fragmentation", "torch"],
+        Question::Gap => &["gap", "sampled", "handles", "graphs"],
         Question::Copies => &["copies", "sets", "failed_copies", "failed_sets", "stalls"],
     }
 }

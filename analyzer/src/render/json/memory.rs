@@ -6,7 +6,8 @@ use super::{hexadecimal, nanos, site};
 use crate::live::{GRANULE, Ledger, Moved, RangeGaps, Sum, Tally};
 use crate::report::{
     AgeReport, BlocksReport, Composition, FragmentationReport, HeldReport, LedgerReport,
-    MovedReport, Report, Scope, ScopeReport, SizeClassReport, SumReport, VmmReport,
+    MovedReport, PoolWaste, PoolsReport, Report, ResidencyReport, Scope, ScopeReport,
+    SizeClassReport, StuckReport, SumReport, VmmReport,
 };
 use crate::units::Nanos;
 
@@ -40,7 +41,12 @@ pub fn ledgers(report: &Report) -> Value {
             return (ledger.ledger.name().to_owned(), Value::Null);
         }
         let by_gpu: Vec<Value> = report.by_gpu.iter().filter_map(on).collect();
-        let more = [("by_gpu", Value::Array(by_gpu)), ("bound", json!(report.bound))];
+        let more = [
+            ("unsized_count", json!(ledger.tally.unsized_count)),
+            ("estimated", json!(ledger.ledger.is_estimated())),
+            ("by_gpu", Value::Array(by_gpu)),
+            ("bound", json!(report.bound)),
+        ];
         (ledger.ledger.name().to_owned(), with(tally(ledger), more))
     };
     Value::Object(report.total.ledgers.iter().map(one).collect())
@@ -226,12 +232,93 @@ pub fn fragmentation(report: &FragmentationReport, bound: bool) -> Value {
             vmm(found),
             [
                 ("worst", vmm_worst.as_ref().map_or(Value::Null, at)),
+                ("stuck", report.stuck.as_ref().map_or(Value::Null, stuck)),
                 ("looked", json!(report.looked)),
                 ("bound", json!(bound)),
             ],
         )
     });
-    json!({ "device": device, "vmm": ranges, "pool": null, "segment": null })
+    let pool = report.pool.as_ref().map(|waste| with(pool(waste), [("bound", json!(bound))]));
+    let reason = pool.is_none().then_some(NO_POOL);
+    json!({
+        "device": device,
+        "vmm": ranges,
+        "pool": pool,
+        "pool_reason": reason,
+        "segment": null,
+    })
+}
+
+/// Why nothing is known about what pools keep.
+const NO_POOL: &str =
+    "the process asked no pool that is left what it reserves; gmmtrace makes no call of its own";
+
+fn pool(waste: &PoolWaste) -> Value {
+    json!({
+        "reserved_bytes": waste.reserved.0,
+        "used_bytes": waste.used.0,
+        "waste_bytes": waste.bytes().0,
+        "told": waste.told,
+        "pools": waste.pools,
+        "at_ns": waste.at.0,
+    })
+}
+
+fn stuck(report: &StuckReport) -> Value {
+    let largest = report.largest.iter().map(|(address, bytes, of)| {
+        json!({ "address": hexadecimal(*address), "bytes": bytes.0, "site": site(of) })
+    });
+    json!({
+        "mappings": report.mappings,
+        "mapped_bytes": report.bytes.0,
+        "largest": largest.collect::<Vec<_>>(),
+        "unreferenced_bytes": report.unreferenced.0,
+    })
+}
+
+/// Pools of stream-ordered memory.
+pub fn pools(report: &PoolsReport, bound: bool) -> Value {
+    let all = report.pools.iter().map(|pool| {
+        json!({
+            "label": pool.label,
+            "gpu": pool.gpu.map(|gpu| gpu.0),
+            "handle": pool.handle.map(|handle| hexadecimal(handle.0)),
+            "allocs": pool.allocs,
+            "live_count": pool.live_count,
+            "live_bytes": pool.live.0,
+            "peak_bytes": pool.peak.0,
+            "reserved_bytes": pool.reserved.map(|bytes| bytes.0),
+            "unused_bytes": pool.unused.map(|bytes| bytes.0),
+            "told_at_ns": nanos(pool.told_at),
+            "reserved_high_bytes": pool.reserved_high.map(|bytes| bytes.0),
+            "release_threshold_bytes": pool.threshold.map(|bytes| bytes.0),
+            "trims": pool.trims,
+            "destroyed_at_ns": nanos(pool.destroyed_at),
+            "bound": bound,
+        })
+    });
+    json!({
+        "reserved_bytes": report.reserved.map(|bytes| bytes.0),
+        "reserved_peak_bytes": report.reserved_peak.map(|bytes| bytes.0),
+        "pools": all.collect::<Vec<_>>(),
+    })
+}
+
+/// Where managed memory was asked to be.
+pub fn managed(report: &ResidencyReport) -> Value {
+    let prefetches = report.prefetches.iter().map(
+        |(place, asked)| json!({ "label": place, "count": asked.count, "bytes": asked.bytes }),
+    );
+    let advice = report.advice.iter().map(|(advice, place, asked)| {
+        json!({ "name": advice, "label": place, "count": asked.count, "bytes": asked.bytes })
+    });
+    json!({
+        "prefetches": prefetches.collect::<Vec<_>>(),
+        "failed_prefetches": report.failed_prefetches,
+        "advice": advice.collect::<Vec<_>>(),
+        "failed_advice": report.failed_advice,
+        "uncounted": report.uncounted,
+    })
 }
 
 fn blocks(report: &BlocksReport) -> Value {

@@ -1,6 +1,8 @@
 //! The report as JSON. `docs/report.schema.json` is its contract, and tests hold it to that.
 
 mod answer;
+mod graphs;
+mod handles;
 mod memory;
 mod time;
 mod torch;
@@ -48,11 +50,11 @@ pub fn value(report: &Report) -> Value {
             "overlaps": oddities(&report.overlaps),
         },
         "sampled": report.sampled.iter().map(sampled).collect::<Vec<_>>(),
-        "handles": { "contexts": {
-            "created": report.contexts.created,
-            "destroyed": report.contexts.destroyed,
-            "live": report.contexts.live,
-        } },
+        "graphs": graphs::graphs(&report.graphs),
+        "handles": handles::handles(&report.handles),
+        "gap": handles::gap(&report.gap, bound),
+        "pools": memory::pools(&report.pools, bound),
+        "managed": memory::managed(&report.residency),
         "copies": memory::copies(total),
         "failed_copies": report.failed_copies,
         "sets": memory::sets(total),

@@ -58,7 +58,10 @@ inks! {
     VmmAddress "vmm-address" 0x8C_8C_8C 0xA6_A6_A6;
     VmmPhysical "vmm-physical" 0x00_9E_73 0x2C_B8_8E;
     VmmHost "vmm-host" 0x9A_8A_00 0xE3_D5_3C;
+    Graph "graph" 0x9E_3A_86 0xE0_8F_E6;
     VmmMapped "vmm-mapped" 0x5B_4B_B5 0x9C_8F_F0;
+    Array "array" 0x7A_4B_20 0xC0_8A_5A;
+    Imported "imported" 0x2F_6F_73 0x6F_C2_C4;
     Torch "torch" 0xC7_3A_5E 0xF0_80_9A;
     Process "process" 0x11_18_22 0xF5_F8_FB;
     Used "used" 0x6E_7B_8A 0x8E_9A_A8;
@@ -79,7 +82,10 @@ impl Ink {
             Ledger::VmmAddress => Self::VmmAddress,
             Ledger::VmmPhysical => Self::VmmPhysical,
             Ledger::VmmHost => Self::VmmHost,
+            Ledger::Graph => Self::Graph,
             Ledger::VmmMapped => Self::VmmMapped,
+            Ledger::Array => Self::Array,
+            Ledger::Imported => Self::Imported,
             Ledger::Torch => Self::Torch,
         }
     }

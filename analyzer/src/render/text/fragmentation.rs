@@ -7,7 +7,7 @@ use super::torch;
 use crate::live::RangeGaps;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
-use crate::report::{BlocksReport, VmmReport};
+use crate::report::{BlocksReport, StuckReport, VmmReport};
 use crate::units::{Bytes, Nanos};
 
 /// A part of a whole, in words.
@@ -21,7 +21,8 @@ pub(super) fn percent(part: Bytes, whole: Bytes) -> String {
 /// Every level that is known.
 pub fn levels(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let report = &page.scope.fragmentation;
-    if report.device_worst.is_none() && report.vmm.as_ref().is_none_or(|vmm| vmm.ranges == 0) {
+    let no_ranges = report.vmm.as_ref().is_none_or(|vmm| vmm.ranges == 0);
+    if report.device_worst.is_none() && no_ranges && report.pool.is_none() {
         return Ok(());
     }
     writeln!(out, "\nFragmentation{}", page.bound())?;
@@ -39,8 +40,47 @@ pub fn levels(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         ranges("at the end", vmm, out)?;
         writeln!(out, "    looked at {} moments", grouped(report.looked))?;
     }
-    torch::segments(page, out)?;
-    writeln!(out, "  pools: not counted by this version")
+    if let Some(stuck) = &report.stuck {
+        held_back(page, stuck, out)?;
+    }
+    if let Some(pool) = &report.pool {
+        writeln!(
+            out,
+            "  pools: {} reserved, {} in use: {} of no use, as last told of {} of {}, at {}",
+            pool.reserved,
+            pool.used,
+            exact(pool.bytes()),
+            grouped(pool.told),
+            grouped(pool.pools),
+            pool.at,
+        )?;
+    } else if !page.report.pools.pools.is_empty() {
+        writeln!(
+            out,
+            "  pools: unknown, because the process asked none that is left what it reserves"
+        )?;
+    }
+    torch::segments(page, out)
+}
+
+/// Memory that calls were to give back.
+fn held_back(page: &Page<'_>, stuck: &StuckReport, out: &mut impl Write) -> io::Result<()> {
+    if stuck.unreferenced.0 > 0 {
+        let bytes = exact(stuck.unreferenced);
+        writeln!(out, "    held by mappings alone, its handles are released: {bytes}")?;
+    }
+    if stuck.mappings == 0 {
+        return Ok(());
+    }
+    let (count, bytes) = (grouped(stuck.mappings), exact(stuck.bytes));
+    writeln!(out, "    stuck: {count} mappings of {bytes}, whose cuMemUnmap failed")?;
+    let mut table =
+        Table::new([("at", Right), ("", Right), ("mapped by", Left), ("library", Left)]);
+    for (address, bytes, site) in stuck.largest.iter().take(page.style.top) {
+        let (call, library) = (call(site), library(site));
+        table.row([format!("{address:#x}"), bytes.to_string(), call, library]);
+    }
+    table.write(out)
 }
 
 fn blocks(when: &str, blocks: &BlocksReport, out: &mut impl Write) -> io::Result<()> {

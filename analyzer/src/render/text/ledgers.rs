@@ -53,7 +53,30 @@ pub fn ledgers(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         ]);
     }
     table.write(out)?;
-    writeln!(out, "  not counted by this version: {}", NOT_COUNTED.join(", "))
+    for ledger in used {
+        remarks(ledger, out)?;
+    }
+    let missing = NOT_COUNTED.join(", ");
+    if missing.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "  not counted by this version: {missing}")
+}
+
+/// What makes the bytes of a ledger less than told.
+fn remarks(report: &LedgerReport, out: &mut impl Write) -> io::Result<()> {
+    let name = report.ledger.name();
+    if report.ledger.is_estimated() {
+        writeln!(out, "  {name}: bytes are estimated from descriptors")?;
+    }
+    match report.tally.unsized_count {
+        0 => Ok(()),
+        count => writeln!(
+            out,
+            "  {name}: {} live without a size: none is told, or it owns no memory",
+            grouped(count),
+        ),
+    }
 }
 
 /// The same by device, when that says more.

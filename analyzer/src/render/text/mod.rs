@@ -4,9 +4,12 @@
 mod calls;
 mod coverage;
 mod fragmentation;
+mod gap;
+mod graphs;
 mod held;
 mod ledgers;
 pub mod page;
+mod pools;
 mod question;
 mod summary;
 mod timeline;
@@ -34,16 +37,28 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     ledgers::ledgers(page, out)?;
     ledgers::by_gpu(page, out)?;
     torch::allocator(page, out)?;
+    pools::pools(page, out)?;
+    pools::managed(page, out)?;
     held::by_site(page, page.live_title(), "nothing is live", &report.total.live_at_end, out)?;
     if let Some(gpu) = page.height(Of::Sum(Sum::Gpu)) {
         let title = "The peak of GPU memory was made of";
         held::by_site(page, title, "", &gpu.at_peak.held, out)?;
     }
     fragmentation::levels(page, out)?;
+    graphs::graphs(page, out)?;
     traffic::copies(page, out)?;
     traffic::stalls(page, out)?;
     calls::calls(page, out)?;
     coverage::sampled(page, out)?;
+    gap::section(page, out)?;
+    if report
+        .handles
+        .classes
+        .iter()
+        .any(|(_, counts)| counts.created + counts.failed + counts.unknown > 0)
+    {
+        gap::objects(page, out)?;
+    }
     calls::odd("Frees of what was not live", &report.unknown_frees, out)?;
     calls::odd("Allocations where something was live", &report.overlaps, out)?;
     calls::stale(page, out)?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::page::{Height, Of, Page};
-use super::{fragmentation, held, summary, timeline, torch, traffic};
+use super::{fragmentation, gap, held, summary, timeline, torch, traffic};
 use crate::live::{Ledger, Sum};
 use crate::report::{ABSENT, Scope};
 use crate::units::{Bytes, Nanos};
@@ -23,6 +23,8 @@ pub enum Question {
     Fragmentation,
     /// What was copied and set.
     Copies,
+    /// What NVML shows, and what explains it.
+    Gap,
 }
 
 /// Writes the answer.
@@ -51,6 +53,10 @@ pub fn answer(question: Question, page: &Page<'_>, out: &mut impl Write) -> io::
             fragmentation::levels(page, out)
         }
         Question::Copies => copies(page, out),
+        Question::Gap => {
+            page.head("Gap", out)?;
+            gap::whole(page, out)
+        }
     }
 }
 
