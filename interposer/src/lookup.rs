@@ -258,7 +258,7 @@ fn in_callers_scope(caller: usize, real: &dyn Fn(*mut c_void) -> *mut c_void) ->
 
 // ---- real functions behind the exported names ---------------------------------------------
 
-/// Caller (47 bits) and runtime row (17 bits), and the real function for it.
+/// Caller (47 bits) and row (17 bits), and the real function for it.
 static CALLERS: [(AtomicU64, AtomicUsize); 4096] =
     [const { (AtomicU64::new(0), AtomicUsize::new(0)) }; 4096];
 
@@ -270,22 +270,43 @@ pub fn runtime_real(index: usize, origin: Origin) -> usize {
         let real = table::RUNTIME_REAL.get(index).and_then(|row| row.get(slot));
         return real.map_or(0, |real| real.load(Ordering::Relaxed));
     }
-    let key = origin.address() & ((1 << 47) - 1) | (index as u64 + 1) << 47;
+    real_for(crate::hooks::runtime::ROWS, index, index, origin)
+}
+
+/// The real function behind a reporter of PyTorch.
+#[inline(always)]
+pub fn torch_real(index: usize, origin: Origin) -> usize {
+    real_for(crate::hooks::torch::ROWS, index, TORCH + index, origin)
+}
+
+/// Rows of PyTorch's have numbers from here on among those that callers are noted with.
+const TORCH: usize = 0x1_0000;
+
+/// What the caller would have reached, kept by its address and the row's `number`.
+#[inline(always)]
+fn real_for(rows: &'static [Row], index: usize, number: usize, origin: Origin) -> usize {
+    let key = origin.address() & ((1 << 47) - 1) | (number as u64 + 1) << 47;
     let first = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize & 4095;
     match CALLERS.get(first) {
         Some((known, real)) if known.load(Ordering::Acquire) == key => {
             match real.load(Ordering::Acquire) {
-                0 => runtime_real_slow(index, origin, key, first),
+                0 => real_for_slow(rows, index, origin, key, first),
                 real => real,
             }
         }
-        _ => runtime_real_slow(index, origin, key, first),
+        _ => real_for_slow(rows, index, origin, key, first),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn runtime_real_slow(index: usize, origin: Origin, key: u64, first: usize) -> usize {
+fn real_for_slow(
+    rows: &'static [Row],
+    index: usize,
+    origin: Origin,
+    key: u64,
+    first: usize,
+) -> usize {
     let errno = gmmtrace_ring::ErrnoGuard::new();
     let mut real = 0;
     let mut free = None;
@@ -303,7 +324,7 @@ fn runtime_real_slow(index: usize, origin: Origin, key: u64, first: usize) -> us
         }
     }
     if real == 0 {
-        real = crate::hooks::runtime::ROWS.get(index).map_or(0, |row| behind(row, origin));
+        real = rows.get(index).map_or(0, |row| behind(row, origin));
         if real != 0 {
             pin(real);
             if let Some((known, cell)) = free {

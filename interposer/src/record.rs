@@ -483,6 +483,23 @@ fn alone(this: &mut Writer, status: u32, operands: [u64; 2]) {
     this.write(Kind::RuntimeCall, &event);
 }
 
+// ---- reports of frameworks ------------------------------------------------------------------
+
+/// What an allocator above the driver reports: an event of one moment.
+#[inline(always)]
+pub fn report(kind: Kind, api: u16, origin: Origin, operands: [u64; 5]) {
+    let writer = writer();
+    // SAFETY: the thread's own writer, when there is one.
+    let (Some(this), Some(session)) = (unsafe { writer.as_mut() }, session::current()) else {
+        return;
+    };
+    let now = clock::before(true);
+    let site = session.sites.id(session, sites::key(origin.address(), api, 0), false);
+    this.write(kind, &Event::new(kind, site, now, now, operands));
+}
+
+// ---- facts ----------------------------------------------------------------------------------
+
 /// The context that the thread uses from here on; an event only when it changed.
 #[inline(always)]
 pub fn context_current(context: u64) {

@@ -7,11 +7,15 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use gmmtrace_format::definition::Layer;
 
-use crate::hooks::{driver, runtime};
+use crate::hooks::{driver, runtime, torch};
 use crate::lookup;
 
 /// Driver entry points have ids from here on; runtime ones from 1.
 pub const DRIVER_BASE: u16 = 256;
+/// Reporters of PyTorch have ids from here on: the last of the nine bits that a site's key has for
+/// entry points other than the runtime's.
+pub const TORCH_BASE: u16 = DRIVER_BASE + 0x1f0;
+const _: () = assert!(driver::ROWS.len() <= 0x1f0 && torch::ROWS.len() <= 0x10);
 /// Copies of a runtime function that can be told apart when they were looked up by handle.
 pub const SLOTS: usize = 7;
 
@@ -127,7 +131,10 @@ pub fn apis() -> impl Iterator<Item = (u32, Layer, &'static [u8])> {
         let ids = u32::from(first)..;
         ids.zip(rows).map(move |(id, row)| (id, layer, row.name.to_bytes()))
     };
-    named(1, Layer::Runtime, runtime::ROWS).chain(named(DRIVER_BASE, Layer::Driver, driver::ROWS))
+    let reporters = (u32::from(TORCH_BASE)..).zip(torch::SHOWN);
+    named(1, Layer::Runtime, runtime::ROWS)
+        .chain(named(DRIVER_BASE, Layer::Driver, driver::ROWS))
+        .chain(reporters.map(|(id, name)| (id, Layer::Framework, name.as_bytes())))
 }
 
 /// Real functions of driver rows.

@@ -46,6 +46,7 @@ fn main() {
         stop.store(true, Ordering::Relaxed);
     });
     bytes_of_an_event();
+    report_cost(calls);
     without_cuda();
 }
 
@@ -130,6 +131,31 @@ fn bytes_of_an_event() {
     println!(
         "\nbytes per event: {:.2} ({events} allocations, frees and copies of two threads); budget: <= 16",
         bytes as f64 / events as f64
+    );
+}
+
+/// A report of PyTorch's allocator: what is added to it, and its bytes in the log.
+fn report_cost(calls: &str) {
+    let (mut plain, mut traced, mut bytes) = (Vec::new(), Vec::new(), f64::NAN);
+    for _ in 0..ROUNDS {
+        let run = |run: Run| run.argument(calls).limit(Duration::from_mins(5)).finish();
+        plain.push(figures(&run(Run::plain("torch_cost")).stdout));
+        let outcome = run(Run::traced("torch_cost"));
+        traced.push(figures(&outcome.stdout));
+        let log = outcome.log();
+        let events = number(&gmmtrace_tests::report(&log), "/trace/events");
+        bytes = event_bytes(&log) as f64 / events as f64;
+    }
+    let floor = median(&traced, "floor.median_ns");
+    let [before, after] = [&plain, &traced].map(|rounds| median(rounds, "report.median_ns"));
+    println!(
+        "\nreport of PyTorch's allocator: {before:.1} -> {after:.1}  added {:.1} = {:.2} floor \
+         ({floor:.1})   p99.9 {:.1}   max {:.0} (without {:.0})   {bytes:.1} bytes",
+        after - before,
+        (after - before) / floor,
+        median(&traced, "report.p999_ns"),
+        median(&traced, "report.max_ns"),
+        median(&plain, "report.max_ns"),
     );
 }
 

@@ -38,7 +38,7 @@ def from_report(report):
     sums = {}
     for name, ledger in report["ledgers"].items():
         for figure in (*FIGURES, "failed"):
-            sums[f"{name}.{figure}"] = ledger.get(figure)
+            sums[f"{name}.{figure}"] = ledger and ledger.get(figure)
     for copy in report["copies"]:
         for figure in ("count", "bytes"):
             key = f"copy.{copy['direction']}.{figure}"

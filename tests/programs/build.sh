@@ -13,8 +13,10 @@ build() { # KIND NAME SOURCES FLAGS…
   files=
   for file in $(echo "$sources" | tr , ' '); do files="$files $here/$file"; done
   if [ "$kind" = library ]; then set -- -shared -fPIC "$@"; fi
+  compiler="${CC:-cc} -std=gnu11"
+  case $sources in *.cpp) compiler="${CXX:-c++} -std=gnu++17" ;; esac
   # shellcheck disable=SC2086 # sources of this folder have no spaces
-  "${CC:-cc}" -std=gnu11 -O2 -g -Wall -Wextra -Wno-unused-function ${CFLAGS:-} -pthread \
+  $compiler -O2 -g -Wall -Wextra -Wno-unused-function ${CFLAGS:-} -pthread \
     -I "$fake/include" $files -o "$out/$name" -L "$fake" -L "$out" \
     -Wl,-rpath,'$ORIGIN' "$@" -ldl
 }

@@ -78,6 +78,8 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("marks", Exact(&[])),
     ("many_events", Exact(&["300000"])),
     ("hook_cost", Elsewhere), // a benchmark
+    ("torch_blocks", Exact(&[])),
+    ("torch_cost", Elsewhere), // a benchmark
 ];
 
 /// Runs a program with and without the library; the result must be the same.
@@ -131,6 +133,40 @@ fn what_a_program_did_is_what_the_report_says() {
         }
     }
     assert!(wrong.is_empty(), "wrong: {wrong:?}");
+}
+
+#[test]
+fn blocks_of_pytorch_are_what_its_own_totals_say() {
+    let outcome = both_ways("torch_blocks", &["50"], true);
+    // Once each, from the allocator itself, and what the reporter threw arrived there.
+    let told = ["told.by_caller", "told.thrown", "told.other", "told.odd"].map(|k| outcome.key(k));
+    assert_eq!(told, [1, 1, 6, 0]);
+    let report = outcome.report();
+    let ledger = &report["ledgers"]["torch"];
+    let both = ledger["allocs"].as_u64().unwrap() + ledger["frees"].as_u64().unwrap();
+    // libc10 was told all but the block that is given back at the end; the requests apart.
+    assert_eq!(both, outcome.key("told.cuda") + 1 - 1);
+    assert_eq!(ledger["failed"], 1);
+    let oom = &report["oom"][0];
+    assert_eq!(oom["requested_bytes"], 1_u64 << 60);
+    let library = oom["site"]["library"].as_str().unwrap();
+    assert!(library.ends_with("/libc10_cuda.so"), "{library}");
+    assert_eq!(oom["site"]["api"], "c10::reportOutOfMemoryToProfiler");
+    for (gpu, device) in report["torch"]["devices"].as_array().unwrap().iter().enumerate() {
+        let reserved = outcome.key(&format!("reserved.{gpu}"));
+        let found = ["gpu", "mismatches", "allocated_bytes", "reserved_bytes"];
+        assert_eq!(found.map(|key| device[key].as_u64()), [gpu as u64, 0, 0, reserved].map(Some));
+    }
+    // The block in the words of PyTorch 1.13 lies nowhere.
+    assert_eq!(report["torch"]["outside"]["count"], 1);
+    let release = &report["torch"]["release_list"][0];
+    assert_eq!((&release["bytes"], &release["segments"]), (&(4 << 20).into(), &1.into()));
+}
+
+#[test]
+fn a_process_that_reports_about_other_devices_leaves_no_log() {
+    let outcome = both_ways("torch_blocks", &["cpu"], true);
+    assert!(outcome.logs().is_empty());
 }
 
 #[test]
@@ -277,7 +313,10 @@ fn what_a_context_owned_is_gone_with_it() {
     tally::assert_whole(&report);
     let sum = |field: &str| {
         let ledgers = report["ledgers"].as_object().unwrap().values();
-        ledgers.map(|ledger| ledger[field].as_u64().unwrap()).sum::<u64>()
+        ledgers
+            .filter(|ledger| !ledger.is_null())
+            .map(|ledger| ledger[field].as_u64().unwrap())
+            .sum::<u64>()
     };
     assert_eq!(sum("implicit_frees"), printed["implicit_frees"]);
     assert_eq!(sum("implicit_bytes"), printed["implicit_bytes"]);

@@ -45,6 +45,21 @@ fn effect(behind: &str) -> &'static str {
     }
 }
 
+/// Symbols of PyTorch's reporters, and the kinds of their events.
+fn reporters() -> Vec<(String, &'static str)> {
+    let text = fs::read_to_string(root().join("interposer/src/hooks/torch.rs")).unwrap();
+    let row = |line: &str| {
+        let (name, rest) = line.trim().split_once(' ').filter(|(name, _)| is_reporter(name))?;
+        let kinds = if rest.ends_with("usage;") { "torch_alloc, torch_free" } else { "torch_oom" };
+        Some((name.to_owned(), kinds))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+fn is_reporter(name: &str) -> bool {
+    name.starts_with("_ZN3c10")
+}
+
 fn document() -> String {
     let mut text = String::from(
         "# Hooks\n\nMade from the tables in `interposer/src/hooks/` by `tests/tests/hooks.rs`; not \
@@ -61,6 +76,14 @@ fn document() -> String {
     );
     for (name, _) in rows("runtime.rs") {
         writeln!(text, "- `{name}`").unwrap();
+    }
+    text.push_str(
+        "\n## PyTorch\n\nReporters of its caching allocator, called with each block. What is on \
+         a CUDA device makes the event named, and every call is passed on.\n\n| symbol | event \
+         |\n| --- | --- |\n",
+    );
+    for (name, kinds) in reporters() {
+        writeln!(text, "| `{name}` | {kinds} |").unwrap();
     }
     text.push_str(
         "\n## Lookups\n\n- `dlsym`, `dlvsym`\n- `cuGetProcAddress`, `cuGetProcAddress_v2`\n",
@@ -184,18 +207,19 @@ fn the_document_lists_the_table() {
 }
 
 #[test]
-fn the_library_exports_a_function_for_every_row_and_no_other_of_cuda() {
+fn the_library_exports_a_function_for_every_row_and_no_other() {
     let output =
         Command::new("nm").args(["-D", "--defined-only"]).arg(&products().library).output();
     let symbols = String::from_utf8(output.unwrap().stdout).unwrap();
     let exported = symbols.lines().filter_map(|line| line.split_whitespace().last());
     let mut names: BTreeMap<String, i32> = BTreeMap::new();
-    for name in exported.filter(|name| name.starts_with("cu")) {
+    for name in exported.filter(|name| name.starts_with("cu") || is_reporter(name)) {
         *names.entry(name.to_owned()).or_default() += 1;
     }
     let lookups = ["cuGetProcAddress", "cuGetProcAddress_v2"].map(str::to_owned);
     let table = rows("driver.rs").into_iter().chain(rows("runtime.rs")).map(|(name, _)| name);
-    for name in table.chain(lookups) {
+    let reporters = reporters().into_iter().map(|(name, _)| name);
+    for name in table.chain(lookups).chain(reporters) {
         *names.entry(name).or_default() -= 1;
     }
     names.retain(|_, count| *count != 0);

@@ -80,7 +80,9 @@ fn it_exports_exactly_the_hooks() {
 
 /// NVTX's injection, the resolvers and PyTorch's reports are exported by hand.
 fn is_other_api(name: &str) -> bool {
-    name == "InitializeInjectionNvtx2" || name.starts_with("cuGetProcAddress")
+    name == "InitializeInjectionNvtx2"
+        || name.starts_with("cuGetProcAddress")
+        || name.starts_with("_ZN3c10")
 }
 
 #[test]

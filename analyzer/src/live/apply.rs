@@ -1,6 +1,7 @@
 //! What each kind of event does to the live set. The `match` only dispatches.
 
 mod objects;
+mod torch;
 
 use gmmtrace_format::Kind;
 use gmmtrace_format::event::Flags;
@@ -71,6 +72,7 @@ impl LiveSet {
             Kind::PoolFree => self.free(Ledger::AsyncPool, call, record),
             Kind::Copy => self.copy(call, record),
             Kind::Set => self.set(call, record),
+            Kind::TorchAlloc | Kind::TorchFree => self.torch_block(kind, call, record),
             _ => self.apply_rare(kind, call, record, texts),
         }
         self.views.settle(call.at, call.now);
@@ -140,6 +142,7 @@ impl LiveSet {
                 self.objects.limits.insert(record.number::<0>(), record.bytes::<1>());
             }
             Kind::GraphTrim if !call.failed => self.graphs.counts.trims += 1,
+            Kind::TorchOom => self.torch_oom(call, record),
             Kind::Sample => {
                 let (used, total) = (record.bytes::<1>(), record.bytes::<2>());
                 let reading = Reading { used, total, process_used: record.number::<3>() };
@@ -192,6 +195,7 @@ impl LiveSet {
         self.stall(Purpose::Alloc, call, record, Some(bytes));
         if call.failed {
             self.look(call.at);
+            self.torch.refuse(gpu);
             return self.views.fail(ledger, gpu);
         }
         if address.0 == 0 {
@@ -225,6 +229,9 @@ impl LiveSet {
     #[inline]
     pub(super) fn gone(&mut self, address: Address, block: &Block, why: Why, call: Call) {
         self.contexts.take_block(block.owner);
+        if !self.torch.has_no_segments() {
+            self.torch.gone(address, why == Why::Asked, call.at, call.now);
+        }
         if block.account.ledger == Ledger::Device {
             self.views.leave(block.account.gpu, address, block.bytes);
         }
@@ -294,6 +301,7 @@ impl LiveSet {
         self.changed(Purpose::Alloc, call, record, Some(bytes));
         if call.failed {
             self.look(call.at);
+            self.torch.refuse(gpu);
             return self.views.fail(ledger, gpu);
         }
         let account = Account { ledger, gpu, site: call.site };
@@ -379,6 +387,11 @@ impl LiveSet {
         let gone = self.vmm.unmap(address, bytes);
         if gone.is_empty() {
             self.odd.unknown_frees.note(call.example(Ledger::VmmMapped, address.0));
+        }
+        if !self.torch.has_no_segments() {
+            let mapped = gone.iter().filter(|piece| piece.account.ledger == Ledger::VmmMapped);
+            let bytes = mapped.fold(0, |sum: u64, piece| sum.saturating_add(piece.bytes.0));
+            self.torch.unmapped(address, bytes, call.at, call.now);
         }
         self.pieces_gone(gone, Why::Asked, call);
     }

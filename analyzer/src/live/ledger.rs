@@ -54,6 +54,7 @@ ledgers! {
     VmmMapped "vmm_mapped" None, "Mappings of physical memory into reserved address space.";
     Array "array" Some(Sum::Gpu), "Arrays and mipmapped arrays, with the size that follows from their descriptors.";
     Imported "imported" None, "Memory that another process or a graphics library made, opened here.";
+    Torch "torch" None, "Blocks of PyTorch's caching allocator, within memory of `device` or `vmm_mapped`.";
 }
 
 impl Ledger {
@@ -69,7 +70,8 @@ impl Ledger {
             | Self::Graph
             | Self::VmmMapped
             | Self::Array
-            | Self::Imported => true,
+            | Self::Imported
+            | Self::Torch => true,
             Self::Pinned | Self::Registered | Self::VmmAddress | Self::VmmHost => false,
         }
     }
@@ -126,7 +128,7 @@ impl Sum {
 
 /// Ledgers that a later recorder will fill: no entry point of theirs is hooked, so nothing is
 /// known about them.
-pub const NOT_COUNTED: [&str; 1] = ["torch"];
+pub const NOT_COUNTED: [&str; 0] = [];
 
 /// A device's place in tables: 0 is unknown, else the ordinal plus 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

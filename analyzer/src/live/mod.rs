@@ -28,11 +28,13 @@ mod odd;
 mod pools;
 mod residency;
 mod samples;
+mod segments;
 mod series;
 mod sites;
 mod space;
 mod stalls;
 mod steps;
+mod torch;
 mod traffic;
 mod view;
 mod vmm;
@@ -52,10 +54,12 @@ pub use odd::{Example, Odd, Oddity};
 pub use pools::{Pool, Pools, Told};
 pub use residency::{Asked, Place, Residency};
 pub use samples::{Sampled, SampledSeries, Samples};
+pub use segments::{PinnedRun, SegmentGaps, Segments};
 pub use series::{Level, Series};
 pub use sites::{Calls, SiteIndex, Sites};
 pub use stalls::{LongCall, Purpose, Stall, Stalls};
 pub use steps::{Explained, Gap, Made, Step, Steps};
+pub use torch::{Failure, Mismatch, Release, Reserved, Torch, TorchDevice, Totals};
 pub use traffic::{CopyKey, Direction, HostMemory, Moved, Traffic, Transfers};
 pub use view::{View, Views};
 pub use vmm::{Piece, Stuck};
@@ -124,6 +128,8 @@ pub struct LiveSet {
     pub pools: Pools,
     /// Where managed memory was asked to be.
     pub residency: Residency,
+    /// PyTorch's caching allocator.
+    pub torch: Torch,
     /// What does not fit.
     pub odd: Odd,
     /// Events counted.
@@ -185,6 +191,7 @@ impl LiveSet {
             steps: Steps::new(log.dictionary.gpus.len()),
             pools: Pools::default(),
             residency: Residency::default(),
+            torch: Torch::default(),
             odd: Odd::default(),
             events: 0,
             since: None,
@@ -215,6 +222,7 @@ impl LiveSet {
         self.contexts.counts.begin();
         self.graphs.begin();
         self.objects.begin();
+        self.torch.begin(at);
         self.odd = Odd::default();
         self.events = 0;
         self.lanes.iter_mut().for_each(|lane| lane.calls = false);
@@ -234,6 +242,7 @@ impl LiveSet {
         self.looks.count += 1;
         self.looks.at_ranges(&self.spaces.reserved, &self.vmm, at);
         self.looks.at_pins(&self.spaces.device, &self.views.all.kept, at);
+        self.torch.look(&self.vmm, at);
     }
 
     /// The last bucket of the time axis that an event was in.
@@ -260,6 +269,12 @@ impl LiveSet {
         self.vmm.stuck()
     }
 
+    /// The holes in the segments of PyTorch's allocator now.
+    #[must_use]
+    pub fn segments(&self) -> Segments {
+        segments::of(&self.torch, &self.vmm, None)
+    }
+
     /// The bucket of a stamp, on an axis that reaches it.
     #[inline]
     fn reach(&mut self, at: Ticks) -> usize {
@@ -283,6 +298,7 @@ impl LiveSet {
             self.views.halve();
             self.stalls.halve();
             self.samples.halve();
+            self.torch.halve();
         }
     }
 
@@ -303,7 +319,8 @@ impl LiveSet {
             bytes: block.bytes,
             at: block.at,
         });
-        blocks.chain(self.vmm.pieces().map(|piece| LiveBlock {
+        let of_torch = self.torch.blocks().map(|(_, piece)| piece);
+        blocks.chain(self.vmm.pieces().chain(of_torch).map(|piece| LiveBlock {
             account: piece.account,
             bytes: piece.bytes,
             at: piece.at,

@@ -65,8 +65,13 @@ impl Space {
 
     /// The block that `address` lies in.
     pub fn containing(&mut self, address: Address) -> Option<&Block> {
+        self.holder(address).map(|(_, block)| block)
+    }
+
+    /// The block that `address` lies in, and where it begins.
+    pub fn holder(&mut self, address: Address) -> Option<(Address, &Block)> {
         if self.blocks.contains_key(&address) {
-            return self.blocks.get(&address);
+            return self.blocks.get(&address).map(|block| (address, block));
         }
         if self.blocks.is_empty() {
             return None;
@@ -76,7 +81,7 @@ impl Space {
         });
         let (start, bytes) = index.range(..address).next_back()?;
         let inside = address.0 - start.0 < bytes.0;
-        self.blocks.get(start).filter(|_| inside)
+        self.blocks.get(start).filter(|_| inside).map(|block| (*start, block))
     }
 
     /// Takes every block of an owner.

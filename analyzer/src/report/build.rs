@@ -5,7 +5,7 @@ use gmmtrace_format::layout::MAJOR;
 use super::{
     CallReport, Coverage, InFlightReport, LengthClass, LongCallReport, MarkReport, OddExample,
     OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace, WindowReport,
-    handles, pools, scopes, timelines,
+    handles, pools, scopes, timelines, torch,
 };
 use crate::analysis::held::SiteName;
 use crate::analysis::{calls, in_flight};
@@ -60,6 +60,7 @@ impl Builder<'_> {
             sampled: self.sampled(),
             handles: handles::handles(self),
             gap: handles::gaps(self),
+            torch: torch::build(self),
             failed_copies: live.odd.failed_copies,
             failed_sets: live.odd.failed_sets,
             calls: self.calls(),
@@ -181,7 +182,7 @@ impl Builder<'_> {
         found.map(one).collect()
     }
 
-    fn thread(&self, lane: u32) -> Option<u32> {
+    pub(super) fn thread(&self, lane: u32) -> Option<u32> {
         self.live.lanes.get(lane as usize).map(|lane| lane.tid)
     }
 

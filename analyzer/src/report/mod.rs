@@ -11,6 +11,7 @@ mod scopes;
 mod stalls;
 mod timeline;
 mod timelines;
+mod torch;
 
 pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
@@ -23,6 +24,7 @@ pub use scope::{
 };
 pub use stalls::{LengthClass, LongCallReport, StallReport};
 pub use timeline::{CallTime, Figure, SeriesReport, TimelineReport};
+pub use torch::{ABSENT, FailureReport, TorchDeviceReport, TorchReport};
 
 use gmmtrace_format::definition::Layer;
 
@@ -72,6 +74,8 @@ pub struct Report {
     pub handles: HandlesReport,
     /// What NVML shows for the process, explained.
     pub gap: GapsReport,
+    /// PyTorch's caching allocator.
+    pub torch: TorchReport,
     /// Copies that failed.
     pub failed_copies: u64,
     /// Sets that failed.
@@ -242,5 +246,6 @@ pub const fn layer_name(layer: Layer) -> &'static str {
         Layer::Driver => "driver",
         Layer::Runtime => "runtime",
         Layer::Own => "gmmtrace",
+        Layer::Framework => "framework",
     }
 }

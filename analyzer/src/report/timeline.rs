@@ -45,6 +45,8 @@ pub enum Figure {
     Ledger(Ledger),
     /// 2 MiB blocks behind the `device` ledger.
     Touched,
+    /// Memory in the segments of PyTorch's allocator.
+    TorchReserved,
     /// Memory used on the device by anybody, as NVML read it.
     SampledUsed,
     /// This process's share, as NVML told it.
@@ -59,6 +61,7 @@ impl Figure {
             Self::Sum(sum) => sum.name(),
             Self::Ledger(ledger) => ledger.name(),
             Self::Touched => "device_blocks",
+            Self::TorchReserved => "torch_reserved",
             Self::SampledUsed => "sampled_used",
             Self::SampledProcess => "sampled_process",
         }

@@ -22,6 +22,14 @@ pub(super) fn build(builder: &Builder<'_>) -> TimelineReport {
             series.extend(of_view(view, Scope::On(gpu(*slot)), buckets));
         }
     }
+    let torch = &live.torch;
+    series.extend(one(Figure::TorchReserved, Scope::All, &torch.reserved.series, buckets));
+    if gpus.len() > 1 {
+        for (&slot, device) in &torch.devices {
+            let (scope, reserved) = (Scope::On(gpu(slot)), &device.reserved.series);
+            series.extend(one(Figure::TorchReserved, scope, reserved, buckets));
+        }
+    }
     for (&slot, sampled) in &live.samples.series {
         let scope = Scope::On(gpu(slot));
         series.extend(one(Figure::SampledUsed, scope, &sampled.used, buckets));

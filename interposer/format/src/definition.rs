@@ -27,6 +27,8 @@ pub enum Layer {
     Runtime = 2,
     /// gmmtrace's own: marks and samples.
     Own = 3,
+    /// PyTorch's libc10.
+    Framework = 4,
 }
 
 impl Layer {
@@ -37,6 +39,7 @@ impl Layer {
             1 => Some(Self::Driver),
             2 => Some(Self::Runtime),
             3 => Some(Self::Own),
+            4 => Some(Self::Framework),
             _ => None,
         }
     }

@@ -249,6 +249,13 @@ kinds! {
         "The thread that writes this chunk from here on.";
     0x3b Checkpoint "checkpoint" AtEnd []
         "Reserved: the live set and its totals.";
+    // PyTorch's caching allocator, by what it reports to its profiler.
+    0x40 TorchAlloc "torch_alloc" AtEnd [Device "pointer", Size "bytes", Size "allocated", Size "reserved", Signed "device"]
+        "A block that PyTorch's allocator handed out, and its own totals for the device afterwards.";
+    0x41 TorchFree "torch_free" AtStart [Device "pointer", Size "bytes", Size "allocated", Size "reserved", Signed "device"]
+        "A block that PyTorch's allocator took back, and its own totals for the device afterwards.";
+    0x42 TorchOom "torch_oom" AtEnd [Size "requested", Size "allocated", Size "reserved", Signed "device"]
+        "PyTorch's allocator found no memory for a request, and its own totals for the device.";
 }
 
 /// Copy directions, numbered as CUPTI numbers its copy kinds.

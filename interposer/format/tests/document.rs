@@ -398,7 +398,7 @@ fn definitions_are_those_of_the_code() {
         })
         .collect();
     holds("### Kinds of definitions", &rows);
-    let layers = [Layer::Driver, Layer::Runtime, Layer::Own];
+    let layers = [Layer::Driver, Layer::Runtime, Layer::Own, Layer::Framework];
     holds("### Layers", &layers.map(|layer| row![layer as u8, snake(&format!("{layer:?}"))]));
     let resolvers = [Resolver::Dlsym, Resolver::Dlvsym, Resolver::GetProcAddress];
     holds("### Resolvers", &resolvers.map(|resolver| row![resolver as u8, resolver.name()]));

@@ -7,6 +7,7 @@ pub mod described;
 pub mod driver;
 pub mod marks;
 pub mod runtime;
+pub mod torch;
 
 /// An out-parameter of a call that succeeded, or 0.
 ///

@@ -76,7 +76,7 @@ fn values(series: &SeriesReport) -> Value {
         Figure::Ledger(ledger) => Ink::of(ledger),
         Figure::SampledProcess => Ink::Process,
         Figure::SampledUsed => Ink::Used,
-        Figure::Touched => Ink::Waste,
+        Figure::Touched | Figure::TorchReserved => Ink::Waste,
         Figure::Sum(_) => Ink::Text,
     };
     let used = series.parts.iter().filter(|(_, values)| values.iter().any(|&value| value > 0));

@@ -77,7 +77,10 @@ fn ledgers(report: &Report, out: &mut String) {
         true => note(out, "No call that takes or gives memory was seen."),
         false => table.write(out),
     }
-    note(out, format!("Not counted by this version: {}.", NOT_COUNTED.join(", ")));
+    let missing = NOT_COUNTED.join(", ");
+    if !missing.is_empty() {
+        note(out, format!("Not counted by this version: {missing}."));
+    }
 }
 
 fn scope_name(scope: Scope) -> String {

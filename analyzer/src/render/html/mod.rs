@@ -36,7 +36,7 @@ pub const SCRIPT: &str = include_str!("page.js");
 
 /// What a browser may do for the page. A test holds the hashes against the files.
 pub const POLICY: &str = "default-src 'none'; \
-    style-src 'sha256-cquAALoYvmPlIkilaogRopFyEg9HUfObCmbiujkcFmQ='; \
+    style-src 'sha256-C1Rl0TxYZjvUjdLC1RaLd7UMfVe50kwftaZd+2MO/FA='; \
     script-src 'sha256-OoS0uCYEyuSzf57EKtR4GprQEr97Lg97BL0IAVyqtHk='; \
     base-uri 'none'; form-action 'none'";
 

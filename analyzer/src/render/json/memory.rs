@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{hexadecimal, nanos, site};
-use crate::live::{GRANULE, Moved, RangeGaps, Sum, Tally};
+use crate::live::{GRANULE, Ledger, Moved, RangeGaps, Sum, Tally};
 use crate::report::{
     AgeReport, BlocksReport, Composition, FragmentationReport, HeldReport, LedgerReport,
     MovedReport, PoolWaste, PoolsReport, Report, ResidencyReport, Scope, ScopeReport,
@@ -37,6 +37,9 @@ pub fn ledgers(report: &Report) -> Value {
             let found = scope.ledger(ledger.ledger).filter(|found| found.tally.is_used())?;
             Some(with(tally(found), [("gpu", gpu(scope.scope))]))
         };
+        if ledger.ledger == Ledger::Torch && !report.torch.seen {
+            return (ledger.ledger.name().to_owned(), Value::Null);
+        }
         let by_gpu: Vec<Value> = report.by_gpu.iter().filter_map(on).collect();
         let more = [
             ("unsized_count", json!(ledger.tally.unsized_count)),

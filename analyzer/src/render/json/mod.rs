@@ -5,6 +5,7 @@ mod graphs;
 mod handles;
 mod memory;
 mod time;
+mod torch;
 
 use serde_json::{Map, Value, json};
 
@@ -61,7 +62,10 @@ pub fn value(report: &Report) -> Value {
         "peak": memory::peak(total, bound),
         "live": memory::live(total, bound),
         "live_at_end": memory::held(&total.live_at_end, bound),
-        "fragmentation": memory::fragmentation(&total.fragmentation, bound),
+        "fragmentation":
+            torch::with_segments(memory::fragmentation(&total.fragmentation, bound), report),
+        "torch": torch::torch(&report.torch, bound),
+        "oom": torch::oom(&report.torch),
         "by_gpu": memory::by_gpu(report),
         "stalls": time::stalls(&report.stalls),
         "timeline": time::timeline(&report.timeline, bound),

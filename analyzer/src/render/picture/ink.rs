@@ -62,6 +62,7 @@ inks! {
     VmmMapped "vmm-mapped" 0x5B_4B_B5 0x9C_8F_F0;
     Array "array" 0x7A_4B_20 0xC0_8A_5A;
     Imported "imported" 0x2F_6F_73 0x6F_C2_C4;
+    Torch "torch" 0xC7_3A_5E 0xF0_80_9A;
     Process "process" 0x11_18_22 0xF5_F8_FB;
     Used "used" 0x6E_7B_8A 0x8E_9A_A8;
     Waste "waste" 0xC4_4E_4E 0xE0_6C_6C;
@@ -85,6 +86,7 @@ impl Ink {
             Ledger::VmmMapped => Self::VmmMapped,
             Ledger::Array => Self::Array,
             Ledger::Imported => Self::Imported,
+            Ledger::Torch => Self::Torch,
         }
     }
 

@@ -108,12 +108,19 @@ fn main_figure(
         stack(sketch, &figure, facts.timeline, sum);
     }
     let thick = sketch.px(2.0).unsigned_abs();
-    for (series, ink) in sampled.shown() {
+    let torch = torch(facts);
+    for (series, ink) in torch.map(|series| (series, Ink::Torch)).into_iter().chain(sampled.shown())
+    {
         line(sketch, &figure, facts.timeline, series, (ink, thick));
     }
     marks(sketch, &figure, facts);
     peak(sketch, &figure, facts);
-    hover(sketch, &figure, facts, sum.into_iter().chain(sampled.series()));
+    hover(sketch, &figure, facts, sum.into_iter().chain(torch).chain(sampled.series()));
+}
+
+/// Blocks of PyTorch's allocator, which lie in what is stacked.
+fn torch<'a>(facts: &Facts<'a>) -> Option<&'a SeriesReport> {
+    facts.timeline.series(model::Figure::Ledger(Ledger::Torch), Scope::All)
 }
 
 fn greatest(series: &SeriesReport) -> u64 {
@@ -180,6 +187,9 @@ fn legend(facts: &Facts<'_>, sum: Option<&SeriesReport>, sampled: &Sampled<'_>) 
     let used = parts.iter().filter(|(_, values)| values.iter().any(|&value| value > 0));
     let mut keys: Vec<Key> =
         used.map(|(ledger, _)| Key::area(Ink::of(*ledger), ledger.name())).collect();
+    if torch(facts).is_some() {
+        keys.push(Key::line(Ink::Torch, "of these, blocks of PyTorch"));
+    }
     if sampled.process.is_some() {
         keys.push(Key::line(Ink::Process, "this process, sampled"));
     }

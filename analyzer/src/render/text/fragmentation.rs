@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::page::{Page, call, exact, library};
+use super::torch;
 use crate::live::RangeGaps;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
@@ -10,7 +11,7 @@ use crate::report::{BlocksReport, StuckReport, VmmReport};
 use crate::units::{Bytes, Nanos};
 
 /// A part of a whole, in words.
-fn percent(part: Bytes, whole: Bytes) -> String {
+pub(super) fn percent(part: Bytes, whole: Bytes) -> String {
     match whole.0 {
         0 => "-".to_owned(),
         whole => format!("{:.1} %", part.0 as f64 * 100.0 / whole as f64),
@@ -59,7 +60,7 @@ pub fn levels(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             "  pools: unknown, because the process asked none that is left what it reserves"
         )?;
     }
-    writeln!(out, "  framework segments: not counted by this version")
+    torch::segments(page, out)
 }
 
 /// Memory that calls were to give back.

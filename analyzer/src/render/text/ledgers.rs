@@ -56,7 +56,11 @@ pub fn ledgers(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     for ledger in used {
         remarks(ledger, out)?;
     }
-    writeln!(out, "  not counted by this version: {}", NOT_COUNTED.join(", "))
+    let missing = NOT_COUNTED.join(", ");
+    if missing.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "  not counted by this version: {missing}")
 }
 
 /// What makes the bytes of a ledger less than told.

@@ -13,6 +13,7 @@ mod pools;
 mod question;
 mod summary;
 mod timeline;
+mod torch;
 mod traffic;
 
 use std::io::{self, Write};
@@ -35,6 +36,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     calls::in_flight(page, out)?;
     ledgers::ledgers(page, out)?;
     ledgers::by_gpu(page, out)?;
+    torch::allocator(page, out)?;
     pools::pools(page, out)?;
     pools::managed(page, out)?;
     held::by_site(page, page.live_title(), "nothing is live", &report.total.live_at_end, out)?;

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use super::page::{Height, Of, Page};
-use super::{fragmentation, gap, held, summary, timeline, traffic};
-use crate::live::Sum;
-use crate::report::Scope;
+use super::{fragmentation, gap, held, summary, timeline, torch, traffic};
+use crate::live::{Ledger, Sum};
+use crate::report::{ABSENT, Scope};
 use crate::units::{Bytes, Nanos};
 
 /// What can be asked.
@@ -47,7 +47,8 @@ pub fn answer(question: Question, page: &Page<'_>, out: &mut impl Write) -> io::
                 && report.vmm.as_ref().is_none_or(|vmm| vmm.ranges == 0)
             {
                 writeln!(out, "\nno device blocks and no mappings were seen")?;
-                return writeln!(out, "pools and framework segments: not counted by this version");
+                torch::segments(page, out)?;
+                return writeln!(out, "pools: not counted by this version");
             }
             fragmentation::levels(page, out)
         }
@@ -80,6 +81,10 @@ fn peak(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     for of in asked(page) {
         let Some(height) = page.height(of) else { continue };
         writeln!(out, "\n{}", title(page, of))?;
+        if of == Of::Ledger(Ledger::Torch) && !page.report.torch.seen {
+            writeln!(out, "  not known: {ABSENT}")?;
+            continue;
+        }
         if height.peak == Bytes(0) {
             writeln!(out, "  nothing was ever live{}", page.bound())?;
             continue;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::page::{Of, Page, call, ending, exact, failures, library, losses};
-use super::{fragmentation, timeline};
+use super::{fragmentation, timeline, torch};
 use crate::live::{Direction, Sum};
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, clean, grouped};
@@ -29,6 +29,9 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     used_ledgers(page, out)?;
     if let Some(sentence) = fragmentation::in_a_sentence(page) {
         writeln!(out, "Kept       {sentence}")?;
+    }
+    if let Some(sentence) = torch::in_a_sentence(page) {
+        writeln!(out, "PyTorch    {sentence}")?;
     }
     copies(page, out)?;
     stalls(page, out)?;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::page::{Of, Page, scope_name};
-use crate::live::{Level, Sum};
+use crate::live::{Ledger, Level, Sum};
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::Table;
 use crate::report::{Figure, Scope, SeriesReport, TimelineReport};
@@ -58,6 +58,7 @@ fn wanted(page: &Page<'_>, series: &SeriesReport) -> bool {
     let of = match series.figure {
         Figure::Sum(sum) => Of::Sum(sum),
         Figure::Ledger(ledger) => Of::Ledger(ledger),
+        Figure::TorchReserved => Of::Ledger(Ledger::Torch),
         _ => return page.only.is_empty() && in_scope(page, series.scope),
     };
     let asked = page.only.is_empty() || page.only.contains(&of);
