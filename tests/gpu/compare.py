@@ -14,7 +14,6 @@ import sys
 # What CUPTI has no record for; the program's own count stands in (README.md says how we know).
 UNSEEN_BY_CUPTI = (
     "registered.", "vmm_address.", "vmm_mapped.", "vmm_physical.", "vmm_host.", "imported.", "graph.",
-    "torch.",
 )
 # What CUPTI puts into one kind and gmmtrace keeps apart: a mapping of virtual memory is device
 # memory to it, a registered range is pinned memory.
@@ -42,14 +41,19 @@ def from_report(report):
     """The report's figures under the collector's keys; an unknown one is None."""
     sums = {}
     for name, ledger in report["ledgers"].items():
+        if name == "torch":  # blocks of PyTorch's, which nobody here can see
+            continue
         for figure in (*FIGURES, "failed"):
             sums[f"{name}.{figure}"] = ledger and ledger.get(figure)
     for copy in report["copies"]:
         for figure in ("count", "bytes"):
             key = f"copy.{copy['direction']}.{figure}"
             sums[key] = sums.get(key, 0) + copy[figure]
+        # CUPTI has no record of a copy of 0 bytes.
+        sums[f"copy.{copy['direction']}.count"] -= copy["empty"]
     for figure in ("count", "bytes"):
         sums[f"set.{figure}"] = report["sets"][figure]
+    sums["set.count"] -= report["sets"]["empty"]
     return sums
 
 

@@ -4,6 +4,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
+# numba-cuda asks for a name that NumPy 2.5 no longer has.
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack
 from numba import cuda
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

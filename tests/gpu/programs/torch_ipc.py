@@ -23,6 +23,7 @@ def other(given, done):
     moments.claim("ledgers.imported.allocs", 3)
     del tensor, tensors
     torch.cuda.ipc_collect()
+    moments.claim("ledgers.imported.frees", 3)
     moments.claim("unknown_frees", 0)
     done.put(True)
     moments.at("end", torch.cuda.synchronize)
