@@ -453,7 +453,7 @@ impl LiveSet {
         let (to, from) = (record.address::<1>(), record.address::<2>());
         let direction = match Direction::of_mode(mode) {
             Some(Direction::Peer) => self.peer(to, from),
-            Some(direction) => direction,
+            Some(said) => self.as_it_lies(said, to, from),
             None => self.unified(to, from),
         };
         let host = match direction {
@@ -517,6 +517,24 @@ impl LiveSet {
             (true, false) => Direction::DeviceToHost,
             (true, true) => Direction::DeviceToDevice,
             (false, false) => Direction::HostToHost,
+        }
+    }
+
+    /// The device addresses page-locked memory like its own, so that may lie at an end that the
+    /// call says is on the device.
+    #[inline]
+    fn as_it_lies(&mut self, said: Direction, to: Address, from: Address) -> Direction {
+        let mut locked = |address| self.host_memory(address) != HostMemory::Pageable;
+        match said {
+            Direction::HostToDevice if locked(to) => Direction::HostToHost,
+            Direction::DeviceToHost if locked(from) => Direction::HostToHost,
+            Direction::DeviceToDevice => match (locked(from), locked(to)) {
+                (true, true) => Direction::HostToHost,
+                (true, false) => Direction::HostToDevice,
+                (false, true) => Direction::DeviceToHost,
+                (false, false) => said,
+            },
+            _ => said,
         }
     }
 
