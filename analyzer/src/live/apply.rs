@@ -222,6 +222,7 @@ impl LiveSet {
 
     #[inline]
     pub(super) fn book(&mut self, account: Account, bytes: Bytes, call: Call) {
+        self.steps.moved(account.ledger);
         let block = self.traits(account, bytes, call.at);
         self.views.add(account, block, call.at, call.now);
     }
@@ -238,6 +239,7 @@ impl LiveSet {
         if block.pool != PoolIndex::default() {
             self.pools.free(block.pool, block.bytes);
         }
+        self.steps.moved(block.account.ledger);
         let traits = self.traits(block.account, block.bytes, block.at);
         self.views.take(block.account, traits, why, call.now);
     }
