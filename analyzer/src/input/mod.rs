@@ -6,6 +6,7 @@
 mod alive;
 mod dictionary;
 mod find;
+mod frames;
 mod process;
 mod salvage;
 mod scan;
@@ -25,6 +26,7 @@ use crate::Error;
 pub use alive::WriterState;
 pub use dictionary::{Api, Dictionary, GpuFacts, Lookup, Module, Site};
 pub use find::{EXTENSION, logs};
+pub use frames::{Code, Frame, Frames, Stack};
 pub use process::Process;
 pub use salvage::Salvage;
 pub use scan::{ChunkRef, OpenCalls, Slots};
