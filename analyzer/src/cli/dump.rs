@@ -136,8 +136,10 @@ fn frames(dictionary: &Dictionary, out: &mut impl Write) -> io::Result<()> {
     for (id, frame) in listed.frames {
         match frame {
             Frame::Python { code, at, entry } => {
+                let line = dictionary.frames.line(*code, *at);
                 let at = at.map_or("unknown".to_owned(), |at| at.to_string());
-                writeln!(out, "python_frame {id} code={code} at={at} entry={entry}")?;
+                let line = line.map_or("unknown".to_owned(), |line| line.to_string());
+                writeln!(out, "python_frame {id} code={code} at={at} line={line} entry={entry}")?;
             }
             Frame::Native { address, module } => {
                 writeln!(out, "native_frame {id} module={module} at={address}")?;
@@ -247,6 +249,10 @@ impl<W: Write> Printer<'_, W> {
         }
         if let Some(call) = &name.call {
             write!(self.out, " outer={}", clean(call))?;
+        }
+        if let Some(stack) = site.map(|site| site.stack).filter(|stack| *stack != Stack::default())
+        {
+            write!(self.out, " python={} native={}", stack.python, stack.native)?;
         }
         match name.library.as_deref() {
             Some("") => write!(self.out, " library=executable"),

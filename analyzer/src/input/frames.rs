@@ -3,6 +3,7 @@
 use gmmtrace_format::definition::Definition;
 use rustc_hash::FxHashMap;
 
+use super::lines::line_at;
 use crate::units::Address;
 
 /// Frames of one chain that are followed; a chain in a damaged log may be a circle.
@@ -123,6 +124,15 @@ impl Frames {
     #[must_use]
     pub fn code(&self, id: u32) -> Option<&Code> {
         self.codes.get(&id)
+    }
+
+    /// The line that a Python frame stands at: `None` when its code object is not defined, and when
+    /// the instruction is unknown or belongs to no line.
+    #[must_use]
+    pub fn line(&self, code: u32, at: Option<u64>) -> Option<u64> {
+        let code = self.code(code)?;
+        let (version, table) = code.lines()?;
+        line_at(version, table, code.first_line, at?)
     }
 
     /// The frames from this node out to the outermost. What has no definition is

@@ -7,6 +7,7 @@ mod alive;
 mod dictionary;
 mod find;
 mod frames;
+mod lines;
 mod process;
 mod salvage;
 mod scan;

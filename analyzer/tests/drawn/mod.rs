@@ -36,6 +36,7 @@ pub fn site(library: &str, api: &str, call: Option<&str>) -> SiteName {
         library: Some(library.to_owned()),
         api: Some(api.to_owned()),
         call: call.map(str::to_owned),
+        caller: None,
     }
 }
 

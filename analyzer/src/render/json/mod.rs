@@ -171,7 +171,16 @@ fn hexadecimal(number: u64) -> String {
 }
 
 fn site(site: &SiteName) -> Value {
-    json!({ "frames": [], "library": site.library, "api": site.api, "call": site.call })
+    let caller = site.caller.as_ref().map(
+        |caller| json!({ "file": caller.file, "line": caller.line, "function": caller.function }),
+    );
+    json!({
+        "frames": [],
+        "library": site.library,
+        "api": site.api,
+        "call": site.call,
+        "caller": caller,
+    })
 }
 
 fn sampled(report: &SampledReport) -> Value {

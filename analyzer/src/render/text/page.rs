@@ -265,9 +265,12 @@ pub fn call(site: &SiteName) -> String {
     elided(&text, 100)
 }
 
-/// A library by the name of its file.
+/// Who called: the Python line where it is known, else the library by the name of its file.
 #[must_use]
-pub fn library(site: &SiteName) -> String {
+pub fn caller(site: &SiteName) -> String {
+    if let Some(caller) = &site.caller {
+        return elided(&caller.to_string(), 100);
+    }
     let Some(path) = &site.library else { return "unknown library".to_owned() };
     let name = Path::new(path).file_name();
     let text = name.map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned());

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::page::{Of, Page, call, ending, exact, failures, library, losses};
+use super::page::{Of, Page, call, caller, ending, exact, failures, losses};
 use super::{fragmentation, timeline, torch};
 use crate::live::{Direction, Sum};
 use crate::render::table::Align::{Left, Right};
@@ -60,7 +60,7 @@ fn heights(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
 
 fn holder(page: &Page<'_>, held: &HeldReport) -> String {
     let size = page.style.size(held.bytes);
-    format!("{size} by {} in {}", call(&held.site), library(&held.site))
+    format!("{size} by {} in {}", call(&held.site), caller(&held.site))
 }
 
 fn holders(page: &Page<'_>, sum: Sum, out: &mut impl Write) -> io::Result<()> {

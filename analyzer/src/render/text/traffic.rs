@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::held::bar;
-use super::page::{Page, call, library};
+use super::page::{Page, call, caller};
 use crate::live::CopyKey;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
@@ -109,7 +109,7 @@ pub fn stalls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             stall.max.to_string(),
             longest.map(|longest| longest.at.to_string()).unwrap_or_default(),
             longest
-                .map(|longest| format!("{} in {}", call(&longest.site), library(&longest.site)))
+                .map(|longest| format!("{} in {}", call(&longest.site), caller(&longest.site)))
                 .unwrap_or_default(),
         ]);
     }
