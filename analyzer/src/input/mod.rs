@@ -86,6 +86,24 @@ impl Counters {
     }
 }
 
+impl Counters {
+    /// Whether copies and sets are missing for want of room, as they are first of all.
+    #[must_use]
+    pub fn lost_copies(&self) -> bool {
+        self.get(Counter::LostCopies) > 0
+    }
+
+    /// Whether the only doubt is about captured streams: nothing is missing.
+    #[must_use]
+    pub fn captures_alone(&self) -> bool {
+        let mut others = *self;
+        if let Some(captured) = others.0.get_mut(Counter::Captured as usize) {
+            *captured = 0;
+        }
+        self.get(Counter::Captured) > 0 && !others.lost_live() && !others.lost_copies()
+    }
+}
+
 impl Log {
     /// Opens a log and reads everything but its events.
     ///

@@ -155,8 +155,18 @@ impl<'a> Page<'a> {
     /// What stands behind figures that are bounds.
     #[must_use]
     pub fn bound(&self) -> String {
-        if self.report.bound {
-            self.style.warning("  (bound: events are missing)")
+        self.bound_if(self.report.bound)
+    }
+
+    /// The same behind figures of copies and sets.
+    #[must_use]
+    pub fn copies_bound(&self) -> String {
+        self.bound_if(self.report.copies_bound)
+    }
+
+    fn bound_if(&self, bound: bool) -> String {
+        if bound {
+            self.style.warning(&format!("  (bound: {})", self.report.doubt.words()))
         } else {
             String::new()
         }
