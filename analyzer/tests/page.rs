@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gmmtrace::analysis::held::SiteName;
+use gmmtrace::analysis::held::{PythonLine, SiteName};
 use gmmtrace::live::Ledger;
 use gmmtrace::render::html;
 use gmmtrace::render::picture::{Ink, Theme};
@@ -228,7 +228,13 @@ fn nothing_that_a_process_chose_leaves_its_place() {
         header.command_line = vec![evil.to_owned(); 3];
         (header.executable, header.host) = (name.clone(), name.clone());
         header.environment = vec![format!("CUDA_X={evil}")];
-        let site = SiteName { library: name.clone(), api: name.clone(), call: name.clone() };
+        let caller = name.clone().map(|name| PythonLine {
+            file: name.clone(),
+            line: Some(1),
+            function: name,
+        });
+        let site =
+            SiteName { library: name.clone(), api: name.clone(), call: name.clone(), caller };
         for scope in &mut report.total.sums {
             scope.at_peak.held = vec![HeldReport {
                 ledger: Ledger::Device,

@@ -71,6 +71,10 @@ fn refusal(arguments: &[&str], path: &PathBuf) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
+fn value_of_report(path: &PathBuf) -> Value {
+    serde_json::from_str(&answer(&["report", "--format", "json"], path)).unwrap()
+}
+
 fn value(arguments: &[&str], path: &PathBuf) -> Value {
     serde_json::from_str(&answer(&[arguments, &["--json"]].concat(), path)).unwrap()
 }
@@ -228,16 +232,107 @@ fn one_bad_log_does_not_hide_the_others() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("b.gmmt"));
 }
 
+/// Every cause of bounds: whether live figures are bounds with it, and the words that say why.
+fn causes() -> Vec<(&'static str, Writer, bool, &'static str)> {
+    const MISSING: &str = "events are missing";
+    let lossy = |counter| {
+        let mut log = two_devices();
+        log.counters.push((counter, 3));
+        log
+    };
+    let mut causes = vec![
+        ("captured", lossy(Counter::Captured), true, "captures could not be followed"),
+        ("copies", lossy(Counter::LostCopies), false, MISSING),
+    ];
+    for (name, counter) in [
+        ("live", Counter::LostLive),
+        ("other", Counter::LostOther),
+        ("reentered", Counter::Reentered),
+        ("threads", Counter::UnregisteredThreads),
+        ("driver", Counter::OtherDriver),
+    ] {
+        causes.push((name, lossy(counter), true, MISSING));
+    }
+    let mut both = lossy(Counter::Captured);
+    both.counters.push((Counter::LostCopies, 1));
+    causes.push(("both", both, true, MISSING));
+    causes
+}
+
 #[test]
 fn losses_stand_in_every_answer() {
     let place = Place::new();
-    let mut log = two_devices();
-    log.counters.push((Counter::LostLive, 3));
-    let path = place.log("a.gmmt", &log);
+    let whole = place.log("whole.gmmt", &two_devices());
+    let of_copies = ["summary", "copies"];
     for question in QUESTIONS {
-        let said = answer(&[question], &path);
-        assert!(said.contains("bound: events are missing"), "{question}: {said}");
-        assert_eq!(value(&[question], &path)["bound"], true);
+        assert!(!answer(&[question], &whole).contains("(bound"), "{question}");
+        assert_eq!(value(&[question], &whole)["bound"], false);
+    }
+    for (name, log, live, why) in causes() {
+        let path = place.log(&format!("{name}.gmmt"), &log);
+        for question in QUESTIONS {
+            let said = answer(&[question], &path);
+            let marked = live || of_copies.contains(&question);
+            assert_eq!(
+                said.contains(&format!("(bound: {why})")),
+                marked,
+                "{name}, {question}: {said}"
+            );
+            assert_eq!(value(&[question], &path)["bound"], marked, "{name}, {question}");
+        }
+        let copies = value(&["copies"], &path);
+        for figure in ["/copies/0", "/sets", "/stalls/copy", "/stalls/alloc"] {
+            assert_eq!(copies.pointer(figure).unwrap()["bound"], true, "{name}, {figure}");
+        }
+        let said = answer(&["report"], &path);
+        assert!(said.contains(&format!("Copies and sets  (bound: {why})")), "{name}: {said}");
+        let whole = value_of_report(&path);
+        assert_eq!(
+            (&whole["copies"][0]["bound"], &whole["sets"]["bound"]),
+            (&json!(true), &json!(true))
+        );
+        assert_eq!(whole["peak"]["bound"], live, "{name}");
+    }
+}
+
+/// A file that `report` writes beside the log.
+fn written(arguments: &[&str], place: &Place, path: &PathBuf) -> String {
+    let file = place.0.path().join("written");
+    let file = file.to_str().unwrap();
+    let output = run(&[&["report"], arguments, &["--force", "-o", file]].concat(), path);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::read_to_string(file).unwrap()
+}
+
+#[test]
+fn losses_stand_in_every_picture_on_the_page_and_in_comparisons() {
+    let place = Place::new();
+    let whole = place.log("whole.gmmt", &two_devices());
+    for (name, log, live, why) in causes() {
+        let path = place.log(&format!("{name}.gmmt"), &log);
+        for picture in ["timeline", "peak", "fragmentation", "copies"] {
+            let drawn = written(&["--format", "svg", "--picture", picture], &place, &path);
+            let marked = live || picture == "copies";
+            assert_eq!(drawn.contains(&format!("bound: {why}")), marked, "{name}, {picture}");
+        }
+        let page = written(&["--format", "html"], &place, &path);
+        let all = if live { "figures" } else { "figures of copies and sets" };
+        assert!(page.contains(&format!("Bound: {why}, so {all} are bounds, not sums.")), "{name}");
+        assert!(page.contains(&format!("All figures are bounds: {why}.")), "{name}");
+        let mut more = log;
+        more.threads[0].push(event(
+            Kind::Copy,
+            7_000,
+            &[copy::HOST_TO_DEVICE, 0x4400_0000, 0x9000, 1 << 20, 0],
+        ));
+        let more = place.log("more.gmmt", &more);
+        let base = whole.to_str().unwrap();
+        for form in ["text", "markdown"] {
+            let said = answer(&["diff", base, "--format", form, "--against"], &more);
+            let copies = said.lines().find(|line| line.contains("copies.bytes"));
+            let copies = copies.unwrap_or_else(|| panic!("{name}: {said}"));
+            assert!(copies.contains("(bound)"), "{name}, {form}: {copies}");
+        }
     }
 }
 

@@ -7,12 +7,16 @@
 //! | `GMMTRACE_OUT` | the log's name: `%p` pid, `%h` host, `%e` executable, `%r` rank, `%t` time |
 //! | `GMMTRACE_MAX_BYTES` | the log's size cap, with K, M or G; 1M at least |
 //! | `GMMTRACE_SAMPLE` | `off`, or seconds between two readings of device memory |
+//! | `GMMTRACE_STACKS` | what is recorded of the callers of allocations and tensors: `caller` (or `off`), the calling library alone; `python` or `auto` (default), Python frames too |
+//! | `GMMTRACE_COPY_STACKS` | the same for copies and sets; default `caller` |
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gmmtrace_format::header::Anchor;
+
+use crate::stacks::Class;
 
 /// The smallest cap.
 const SMALLEST: u64 = 1 << 20;
@@ -31,17 +35,21 @@ pub struct Options {
     pub max_bytes: u64,
     /// Nanoseconds between two samples, 0 for none.
     pub sample_ns: u64,
+    /// Classes of events that get Python frames, as bits of [`crate::stacks::Class`].
+    python: u8,
     /// Which value could not be understood, as a bit per switch.
     pub misread: u8,
 }
 
 /// What is said in the log about a value that could not be understood, by bit of
 /// [`Options::misread`].
-pub const MISREAD: [(u8, &[u8]); 4] = [
+pub const MISREAD: [(u8, &[u8]); 6] = [
     (1, b"GMMTRACE_OUT is too long; the default name is used"),
     (2, b"GMMTRACE_MAX_BYTES is not a size such as 500M; there is no cap"),
     (8, b"GMMTRACE_MAX_BYTES is below 1M; the cap is 1M"),
     (4, b"GMMTRACE_SAMPLE is neither off nor whole seconds; memory is read every second"),
+    (16, b"GMMTRACE_STACKS is not off, caller, python or auto; it is auto"),
+    (32, b"GMMTRACE_COPY_STACKS is not off, caller, python or auto; it is caller"),
 ];
 
 struct Cell(UnsafeCell<Options>);
@@ -56,8 +64,13 @@ static OPTIONS: Cell = Cell(UnsafeCell::new(Options {
     load: Anchor { ticks: 0, monotonic_ns: 0 },
     max_bytes: u64::MAX,
     sample_ns: 1_000_000_000,
+    python: ALLOCATIONS,
     misread: 0,
 }));
+/// What `GMMTRACE_STACKS` speaks of, and `GMMTRACE_COPY_STACKS`.
+const ALLOCATIONS: u8 = Class::Allocation as u8 | Class::Tensor as u8;
+const COPIES: u8 = Class::Copy as u8;
+
 static READ: AtomicBool = AtomicBool::new(false);
 static OFF: AtomicBool = AtomicBool::new(false);
 static LOADS: AtomicU64 = AtomicU64::new(0);
@@ -78,6 +91,13 @@ pub fn get() -> &'static Options {
     }
     // SAFETY: not written any more once READ is set.
     unsafe { &*OPTIONS.0.get() }
+}
+
+/// Classes of events that get Python frames, as bits of [`Class`].
+#[inline(always)]
+pub fn python_stacks() -> u8 {
+    // SAFETY: one byte, written before a session began.
+    unsafe { (*OPTIONS.0.get()).python }
 }
 
 impl Options {
@@ -153,6 +173,18 @@ pub fn read() {
                 Some((seconds, _)) => options.sample_ns = seconds.saturating_mul(1_000_000_000),
                 None => options.misread |= 4,
             }
+        }
+    }
+    for (name, classes, bit) in
+        [(c"GMMTRACE_STACKS", ALLOCATIONS, 16), (c"GMMTRACE_COPY_STACKS", COPIES, 32)]
+    {
+        match variable(name) {
+            None => {}
+            Some(b"off" | b"caller") => options.python &= !classes,
+            Some(b"python") => options.python |= classes,
+            // Copies are left out of `auto`: they are many, and take no memory.
+            Some(b"auto") => options.python |= classes & ALLOCATIONS,
+            Some(_) => options.misread |= bit,
         }
     }
     READ.store(true, Ordering::Release);

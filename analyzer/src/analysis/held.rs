@@ -3,10 +3,11 @@
 //! the blocks and by the time that they were made.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use rustc_hash::FxHashMap;
 
-use crate::input::{Dictionary, Site};
+use crate::input::{Dictionary, Frame, Frames, Site};
 use crate::live::{
     AGE_SHIFT, Axis, Books, GpuSlot, Ledger, LiveBlock, LiveSet, Moment, Share, SiteIndex, Sum,
     size_class,
@@ -28,6 +29,60 @@ pub struct Holding {
     pub oldest: Option<Ticks>,
 }
 
+/// A place in a Python program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PythonLine {
+    /// The file as the interpreter names it.
+    pub file: String,
+    /// The line; `None` when the instruction belongs to none.
+    pub line: Option<u64>,
+    /// The function's qualified name.
+    pub function: String,
+}
+
+/// As people write it: `service.py:42 handle_request`, without the folders.
+impl fmt::Display for PythonLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.file.rsplit('/').next().unwrap_or(&self.file);
+        match self.line {
+            Some(line) => write!(f, "{name}:{line} {}", self.function),
+            None => write!(f, "{name} {}", self.function),
+        }
+    }
+}
+
+impl PythonLine {
+    /// The line of the program's own that called, for the chain that begins at a node: the
+    /// innermost that is no part of an installed package or of Python itself, or the innermost if
+    /// all are. `None` without a Python frame.
+    #[must_use]
+    pub fn of(node: u32, frames: &Frames) -> Option<Self> {
+        let mut innermost = None;
+        for frame in frames.chain(node) {
+            let Frame::Python { code, at, .. } = frame else { continue };
+            let Some(object) = frames.code(code) else { continue };
+            let own = !is_installed(&object.file);
+            if own || innermost.is_none() {
+                let (file, function) = (object.file.clone(), object.name.clone());
+                innermost = Some(Self { file, line: frames.line(code, at), function });
+            }
+            if own {
+                break;
+            }
+        }
+        innermost
+    }
+}
+
+/// Whether a file belongs to an installed package, to the standard library, or is frozen into the
+/// interpreter.
+fn is_installed(file: &str) -> bool {
+    file.contains("/site-packages/")
+        || file.contains("/dist-packages/")
+        || file.contains("/lib/python3")
+        || file.starts_with("<frozen ")
+}
+
 /// A call site in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SiteName {
@@ -37,6 +92,8 @@ pub struct SiteName {
     pub api: Option<String>,
     /// The runtime call around it.
     pub call: Option<String>,
+    /// The Python line that called.
+    pub caller: Option<PythonLine>,
 }
 
 impl SiteName {
@@ -49,6 +106,7 @@ impl SiteName {
             library: dictionary.modules.get(&site.module).map(|module| module.path.clone()),
             api: name(site.api),
             call: if site.outer == 0 { None } else { name(site.outer) },
+            caller: PythonLine::of(site.stack.python, &dictionary.frames),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::page::{Page, at, call, library};
+use super::page::{Page, at, call, caller};
 use crate::live::Made;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
@@ -186,7 +186,7 @@ fn left(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             grouped(made.count),
             made.class.name().replace('_', " "),
             call(&made.site),
-            library(&made.site),
+            caller(&made.site),
             made.oldest.to_string(),
         ]);
     }

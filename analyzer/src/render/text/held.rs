@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::page::{Page, at, call, library};
+use super::page::{Page, at, call, caller};
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
 use crate::report::{AgeReport, Composition, HeldReport, SizeClassReport};
@@ -27,7 +27,7 @@ pub fn by_site(
         ("blocks", Right),
         ("ledger", Left),
         ("call", Left),
-        ("library", Left),
+        ("called from", Left),
         (if oldest { "oldest at" } else { "" }, Right),
     ]);
     for entry in held.iter().take(page.style.top) {
@@ -37,7 +37,7 @@ pub fn by_site(
             grouped(entry.count),
             entry.ledger.name().to_owned(),
             call(&entry.site),
-            library(&entry.site),
+            caller(&entry.site),
             if oldest { at(entry.oldest) } else { String::new() },
         ]);
     }

@@ -155,8 +155,18 @@ impl<'a> Page<'a> {
     /// What stands behind figures that are bounds.
     #[must_use]
     pub fn bound(&self) -> String {
-        if self.report.bound {
-            self.style.warning("  (bound: events are missing)")
+        self.bound_if(self.report.bound)
+    }
+
+    /// The same behind figures of copies and sets.
+    #[must_use]
+    pub fn copies_bound(&self) -> String {
+        self.bound_if(self.report.copies_bound)
+    }
+
+    fn bound_if(&self, bound: bool) -> String {
+        if bound {
+            self.style.warning(&format!("  (bound: {})", self.report.doubt.words()))
         } else {
             String::new()
         }
@@ -265,9 +275,12 @@ pub fn call(site: &SiteName) -> String {
     elided(&text, 100)
 }
 
-/// A library by the name of its file.
+/// Who called: the Python line where it is known, else the library by the name of its file.
 #[must_use]
-pub fn library(site: &SiteName) -> String {
+pub fn caller(site: &SiteName) -> String {
+    if let Some(caller) = &site.caller {
+        return elided(&caller.to_string(), 100);
+    }
     let Some(path) = &site.library else { return "unknown library".to_owned() };
     let name = Path::new(path).file_name();
     let text = name.map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned());
