@@ -239,6 +239,30 @@ fn what_pools_keep_counts_for_them() {
     assert_eq!(gap_at(&events, 8), (json!([contexts]), 0));
 }
 
+/// What must not be released is still there, whoever asks.
+#[test]
+fn a_release_threshold_says_what_pools_keep_at_least() {
+    let attribute = |at, value| event(Kind::PoolAttribute, at, &[0x7, 4, value, 1]);
+    let take = |at, address, bytes| event(Kind::PoolAlloc, at, &[address, bytes, 0, 0x7]);
+    let events = [
+        take(10, 0x1000_0000, 90 * MIB),
+        event(Kind::PoolFree, 20, &[0x1000_0000, 0]),
+        attribute(30, 64 * MIB),
+        take(40, 0x2000_0000, 40 * MIB),
+        take(44, 0x3000_0000, 30 * MIB),
+        event(Kind::PoolFree, 50, &[0x3000_0000, 0]),
+        sample(60, 0, 900 * MIB, Some(600 * MIB)),
+        event(Kind::PoolTrim, 70, &[0x7, 0]),
+        sample(80, 0, 900 * MIB, Some(572 * MIB)),
+    ];
+    let kept = |at: usize| {
+        let report = Writer::of(events[..=at].to_vec()).json();
+        assert_valid(&report);
+        report["gap"]["last"]["async_kept_bytes"].as_u64().unwrap()
+    };
+    assert_eq!([kept(6), kept(8)], [64 * MIB, 40 * MIB]);
+}
+
 /// Code is loaded at the first launch, which makes no event; the lookup before it does.
 #[test]
 fn a_rise_after_the_reading_after_a_lookup_counts_for_the_kernel() {

@@ -78,7 +78,7 @@ def gap_rows(options, trace, process):
         if gap is None:
             wrong.append(f"{name}: gap has no reading, NVML shows {shown:,}")
             continue
-        pool = max(gap["async_pool_bytes"], gap["async_reserved_bytes"] or 0)
+        pool = max(gap["async_pool_bytes"], gap["async_kept_bytes"])
         left = gap["unexplained_bytes"]
         allowed = max(UNEXPLAINED_BYTES, UNEXPLAINED_SHARE * gap["process_bytes"])
         fine = gap["process_bytes"] == shown and abs(left) < allowed

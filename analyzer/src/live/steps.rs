@@ -54,10 +54,7 @@ impl Made {
 
     /// Whether it takes memory at its first use.
     const fn is_late(self) -> bool {
-        matches!(
-            self,
-            Self::Context | Self::Kernel | Self::Object(Class::Library | Class::Module)
-        )
+        matches!(self, Self::Context | Self::Kernel | Self::Object(Class::Library | Class::Module))
     }
 
     /// Whether it keeps memory beyond what is in use.
@@ -75,6 +72,8 @@ pub struct Explained {
     pub async_pool: Bytes,
     /// What its pools reserve, where that is known; it includes what is in use.
     pub async_reserved: Option<Bytes>,
+    /// The least that they keep, by that, what was in use, and their release thresholds.
+    pub async_kept: Bytes,
     /// Physical memory of virtual memory management.
     pub vmm_physical: Bytes,
     /// Arrays, with the sizes that follow from their descriptors.
@@ -86,11 +85,16 @@ pub struct Explained {
 }
 
 impl Explained {
+    /// Stream-ordered memory, in use or kept.
+    #[must_use]
+    pub fn pools(&self) -> Bytes {
+        self.async_kept.max(self.async_pool)
+    }
+
     /// All of it.
     #[must_use]
     pub fn sum(&self) -> u64 {
-        let pool = self.async_reserved.map_or(self.async_pool, |known| known.max(self.async_pool));
-        [self.device_blocks, pool, self.vmm_physical, self.array, self.graph]
+        [self.device_blocks, self.pools(), self.vmm_physical, self.array, self.graph]
             .iter()
             .fold(0, |sum: u64, bytes| sum.saturating_add(bytes.0))
     }
@@ -274,8 +278,7 @@ impl Steps {
         if step.unexplained < 0 {
             let mut left = size;
             for (of, bytes) in &mut self.estimates {
-                let gives =
-                    |made: &Made| made.is_reserve() || step.destroyed.contains_key(made);
+                let gives = |made: &Made| made.is_reserve() || step.destroyed.contains_key(made);
                 if of.iter().any(gives) {
                     let taken = left.min(*bytes);
                     *bytes -= taken;

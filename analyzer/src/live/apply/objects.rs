@@ -199,6 +199,7 @@ impl LiveSet {
             device_blocks: Bytes(all.kept.now.bytes()),
             async_pool: live(Ledger::AsyncPool),
             async_reserved: self.pools.reserved(),
+            async_kept: self.pools.kept(),
             vmm_physical: live(Ledger::VmmPhysical),
             array: live(Ledger::Array),
             graph: told.unwrap_or_else(|| live(Ledger::Graph)),

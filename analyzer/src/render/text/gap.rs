@@ -41,7 +41,10 @@ fn reading(page: &Page<'_>, title: &str, gap: &GapReport, out: &mut impl Write) 
     let explained = &gap.explained;
     let graph = if explained.graph_told { "graphs, as the driver told" } else { "graphs in use" };
     let pool = match explained.async_reserved {
-        Some(reserved) => (reserved.max(explained.async_pool), "stream-ordered pools, reserved"),
+        Some(_) => (explained.pools(), "stream-ordered pools, reserved"),
+        None if explained.async_kept > explained.async_pool => {
+            (explained.async_kept, "stream-ordered pools, at least (by use and release threshold)")
+        }
         None => {
             (explained.async_pool, "stream-ordered memory in use (what pools reserve: unknown)")
         }
