@@ -10,6 +10,7 @@ Every file PREFIX.* is one process; its log is TEMPLATE with its id for `%p`. Li
     moment NAME<TAB>N   at the mark NAME, NVML shows N bytes for the process. `gmmtrace gap --at`
                         must show the same figure, and what it leaves unexplained must be below 2 %
                         of it or 64 MiB, whichever is more
+    unknown PATH        the report knows nothing at PATH: null
     note TEXT           goes into the results
     complete            the program came to its end
 
@@ -53,6 +54,8 @@ class Process:
                     self.pid = int(rest)
                 elif word == "note":
                     self.notes.append(rest)
+                elif word == "unknown":
+                    self.equal.append((rest, None))
                 elif word == "complete":
                     self.complete = True
                 else:
@@ -113,9 +116,10 @@ def one(options, path):
         found = find(report, name)
         same = found == expected
         said = "unknown" if found is None else f"{found:,}" if isinstance(found, int) else found
-        lines.append(f"| {name} | {said} | {expected:,} | {'yes' if same else '**no**'} |")
+        claimed = "unknown" if expected is None else f"{expected:,}"
+        lines.append(f"| {name} | {said} | {claimed} | {'yes' if same else '**no**'} |")
         if not same:
-            wrong.append(f"{name}: gmmtrace {said}, the program {expected:,}")
+            wrong.append(f"{name}: gmmtrace {said}, the program {claimed}")
     losses = (report.get("coverage") or {}).get("losses") or {}
     if losses:
         wrong.append(f"losses: {losses}")

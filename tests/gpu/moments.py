@@ -2,6 +2,7 @@
 
     moments.at("start")     wait until gmmtrace has read NVML in this state, read it too, set a mark
     moments.claim(PATH, N)  the report's number at this path is N
+    moments.unknown(PATH)   the report knows nothing there
     moments.note(TEXT)      text that goes into the results
     moments.write()         at the end
 
@@ -49,6 +50,11 @@ def at(name, wait=lambda: None):
 
 def claim(path, value):
     _lines.append(f"equal {path}\t{value}")
+
+
+def unknown(path):
+    """The report knows nothing at this path."""
+    _lines.append(f"unknown {path}")
 
 
 def note(text):

@@ -74,6 +74,8 @@ def main():
     del kept, model
     torch.cuda.empty_cache()
     moments.at("end", torch.cuda.synchronize)
+    if torch.cuda.get_allocator_backend() == "cudaMallocAsync":
+        moments.unknown("ledgers.torch")  # its blocks are in async_pool
     moments.write()
 
 
