@@ -7,7 +7,7 @@
 //! | `GMMTRACE_OUT` | the log's name: `%p` pid, `%h` host, `%e` executable, `%r` rank, `%t` time |
 //! | `GMMTRACE_MAX_BYTES` | the log's size cap, with K, M or G; 1M at least |
 //! | `GMMTRACE_SAMPLE` | `off`, or seconds between two readings of device memory |
-//! | `GMMTRACE_STACKS` | what is recorded of the callers of allocations and tensors: `caller` (or `off`), the calling library alone; `python` or `auto` (default), Python frames too |
+//! | `GMMTRACE_STACKS` | what is recorded of the callers of allocations and tensors: `caller` (or `off`), the calling library alone; `python`, Python frames too; `auto` (default), frames of allocations from the driver only |
 //! | `GMMTRACE_COPY_STACKS` | the same for copies and sets; default `caller` |
 
 use core::cell::UnsafeCell;
@@ -64,7 +64,7 @@ static OPTIONS: Cell = Cell(UnsafeCell::new(Options {
     load: Anchor { ticks: 0, monotonic_ns: 0 },
     max_bytes: u64::MAX,
     sample_ns: 1_000_000_000,
-    python: ALLOCATIONS,
+    python: Class::Allocation as u8,
     misread: 0,
 }));
 /// What `GMMTRACE_STACKS` speaks of, and `GMMTRACE_COPY_STACKS`.
@@ -182,8 +182,11 @@ pub fn read() {
             None => {}
             Some(b"off" | b"caller") => options.python &= !classes,
             Some(b"python") => options.python |= classes,
-            // Copies are left out of `auto`: they are many, and take no memory.
-            Some(b"auto") => options.python |= classes & ALLOCATIONS,
+            // What takes memory from the driver costs microseconds anyway; blocks of PyTorch and
+            // copies are many and cheap.
+            Some(b"auto") => {
+                options.python = options.python & !classes | classes & Class::Allocation as u8;
+            }
             Some(_) => options.misread |= bit,
         }
     }
