@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gmmtrace_tests::{Outcome, Run, gmmtrace, products};
+use gmmtrace_tests::{Outcome, Run, gmmtrace, products, programs};
 
 /// Versions whose frames are read.
 const READ: [&str; 3] = ["3.11", "3.12", "3.13"];
@@ -151,6 +151,26 @@ fn every_frame_is_the_one_that_the_interpreter_tells() {
         assert_eq!(recorded.len(), told.len());
         let report = outcome.report();
         assert_eq!(report["coverage"]["notes"]["stacks_doubtful"], serde_json::Value::Null);
+    }
+}
+
+/// The interpreter frees the states of its daemon threads when it ends, and they go on.
+#[test]
+fn a_thread_that_outlives_its_interpreter_does_no_harm() {
+    for python in interpreters() {
+        for _ in 0..3 {
+            let library = programs().join("libafter_python.so");
+            let outcome = traced(&python, "daemon.py").argument(library).finish();
+            assert_eq!(outcome.code(), 0, "{}: {}", python.display(), outcome.stderr);
+            assert!(outcome.stdout.contains("after 1"), "the threads went on: {}", outcome.stdout);
+            let dump = gmmtrace(&[OsStr::new("dump"), outcome.log().as_os_str()]);
+            let taken = dump.stdout.lines().filter(|line| line.contains(" device_alloc "));
+            let time = |line: &str| -> u64 { line.split(' ').next().unwrap().parse().unwrap() };
+            let with = taken.clone().filter(|line| line.contains(" python=")).next_back().unwrap();
+            let last = taken.clone().next_back().unwrap();
+            // The script makes the end last a tenth of a second.
+            assert!(time(last) - time(with) >= 100_000_000, "{with}\n{last}");
+        }
     }
 }
 

@@ -25,6 +25,8 @@ use crate::session::{self, Session};
 
 /// Frames of a thread that are read; those further out are a gap.
 const DEEPEST: usize = 192;
+/// Steps along a chain, shims and frames that are being set up among them; a longer one is damaged.
+const STEPS: usize = 4 * DEEPEST;
 /// Code objects that can be told apart.
 const CODES: usize = 1 << 15;
 const TRIES: usize = 64;
@@ -65,11 +67,14 @@ static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
 static LAYOUT: AtomicPtr<Layout> = AtomicPtr::new(core::ptr::null_mut());
 /// `PyGILState_GetThisThreadState`, which asks thread-local storage and needs no GIL.
 static THREAD_STATE: AtomicUsize = AtomicUsize::new(0);
+/// `Py_IsInitialized`, which reads a flag that falls before the states of other threads are freed.
+static INITIALIZED: AtomicUsize = AtomicUsize::new(0);
 static CODE_TYPE: AtomicU64 = AtomicU64::new(0);
 static TEXT_TYPE: AtomicU64 = AtomicU64::new(0);
 static BYTES_TYPE: AtomicU64 = AtomicU64::new(0);
 
 type ThreadState = unsafe extern "C" fn() -> u64;
+type IsInitialized = unsafe extern "C" fn() -> i32;
 
 /// Whether there is an interpreter whose frames can be read.
 #[inline(always)]
@@ -95,6 +100,7 @@ pub fn look(session: &Session) {
         // From 3.11 on.
         let version = symbol(c"Py_Version")?;
         THREAD_STATE.store(symbol(c"PyGILState_GetThisThreadState")? as usize, Ordering::Relaxed);
+        INITIALIZED.store(symbol(c"Py_IsInitialized")? as usize, Ordering::Relaxed);
         for (place, name) in [
             (&CODE_TYPE, c"PyCode_Type"),
             (&TEXT_TYPE, c"PyUnicode_Type"),
@@ -142,11 +148,18 @@ fn ask(address: u64) -> Option<u64> {
     (count == 8).then_some(word)
 }
 
-/// The thread's state, or 0.
+/// The thread's state, or 0. An interpreter that ends frees the states of its daemon threads, which
+/// go on and still find them in thread-local storage: from then on there are none.
 fn thread_state() -> u64 {
+    let initialized = INITIALIZED.load(Ordering::Relaxed);
     let function = THREAD_STATE.load(Ordering::Relaxed);
-    // SAFETY: the symbol's address and type.
-    unsafe { core::mem::transmute::<usize, ThreadState>(function)() }
+    // SAFETY: the symbols' addresses and types.
+    unsafe {
+        if core::mem::transmute::<usize, IsInitialized>(initialized)() == 0 {
+            return 0;
+        }
+        core::mem::transmute::<usize, ThreadState>(function)()
+    }
 }
 
 /// Node of the thread's innermost Python frame, 0 when it has none. `None` when a table is full.
@@ -266,7 +279,10 @@ impl Cache {
         unsafe {
             let holder = if layout.cframe == 0 { state } else { read(state + layout.cframe) };
             let mut frame: u64 = read(holder + layout.current_frame);
-            while frame != 0 {
+            for _ in 0..STEPS {
+                if frame == 0 {
+                    return (Some(depth), true);
+                }
                 let owner = read::<u8>(frame + layout.owner);
                 if owner == C_STACK {
                     // The frame before was the outermost of a loop.
@@ -295,7 +311,7 @@ impl Cache {
                 frame = read(frame + layout.previous);
             }
         }
-        (Some(depth), true)
+        (None, false)
     }
 
     /// Numbers what `walk` read, from the outermost in. Outer frames that are as they were last
