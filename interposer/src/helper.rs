@@ -77,7 +77,7 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
             noted = lookup::noted();
             lookup::flush(session);
         }
-        if options::python_stacks() != 0 {
+        if options::stacks().python != 0 {
             python::look(session);
         }
         session.log.header().tick(clock::now());

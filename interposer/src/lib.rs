@@ -40,8 +40,9 @@ mod stub;
 mod table;
 mod thread;
 
-/// Runs when the library is loaded: reads the options and nothing else.
+/// Runs when the library is loaded: reads the options, notes the thread, and nothing else.
 extern "C" fn loaded() {
+    stacks::loaded();
     options::read();
 }
 

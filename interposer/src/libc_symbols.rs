@@ -1,6 +1,6 @@
-//! The C library's own `dlsym` and `dlvsym`, behind all interposers.
+//! The C library's own `dlsym`, `dlvsym` and `dlclose`, behind all interposers.
 //!
-//! We export both names, so any reference to them would reach ourselves. They are therefore
+//! We export these names, so any reference to them would reach ourselves. They are therefore
 //! read from the symbol table of the object that defines `dladdr1`, which is the object that
 //! defines them too: libc from glibc 2.34 on, libdl before.
 
@@ -102,6 +102,18 @@ pub fn dlvsym() -> Option<Dlvsym> {
     let address = cached(&DLVSYM, c"dlvsym");
     // SAFETY: the symbol's address and type.
     (address != 0).then(|| unsafe { core::mem::transmute::<usize, Dlvsym>(address) })
+}
+
+static DLCLOSE: AtomicUsize = AtomicUsize::new(0);
+
+/// Type of `dlclose`.
+pub type Dlclose = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+/// The C library's `dlclose`.
+pub fn dlclose() -> Option<Dlclose> {
+    let address = cached(&DLCLOSE, c"dlclose");
+    // SAFETY: the symbol's address and type.
+    (address != 0).then(|| unsafe { core::mem::transmute::<usize, Dlclose>(address) })
 }
 
 fn gnu_hash(name: &[u8]) -> u32 {

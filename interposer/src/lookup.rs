@@ -52,6 +52,18 @@ macro_rules! naked_lookup {
     };
 }
 
+/// Exported in place of the C library's: passes on, and remembers that addresses may mean something
+/// else from here on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
+    // Without the real one the object stays, which is no harm.
+    let Some(real) = crate::libc_symbols::dlclose() else { return 0 };
+    // SAFETY: the caller's own argument.
+    let status = unsafe { real(handle) };
+    crate::stacks::native::unloaded();
+    status
+}
+
 static REAL_DLSYM: AtomicUsize = AtomicUsize::new(0);
 static REAL_DLVSYM: AtomicUsize = AtomicUsize::new(0);
 naked_lookup!(dlsym, answer_dlsym, REAL_DLSYM);

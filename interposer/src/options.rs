@@ -7,7 +7,7 @@
 //! | `GMMTRACE_OUT` | the log's name: `%p` pid, `%h` host, `%e` executable, `%r` rank, `%t` time |
 //! | `GMMTRACE_MAX_BYTES` | the log's size cap, with K, M or G; 1M at least |
 //! | `GMMTRACE_SAMPLE` | `off`, or seconds between two readings of device memory |
-//! | `GMMTRACE_STACKS` | what is recorded of the callers of allocations and tensors: `caller` (or `off`), the calling library alone; `python`, Python frames too; `auto` (default), frames of allocations from the driver only |
+//! | `GMMTRACE_STACKS` | what is recorded of the callers of allocations and tensors: `caller` (or `off`), the calling library alone; `python` or `native`, frames of this kind too; `full`, both; `auto` (default), both where memory is taken from the driver, Python frames at stream-ordered allocations, and none at PyTorch's blocks |
 //! | `GMMTRACE_COPY_STACKS` | the same for copies and sets; default `caller` |
 
 use core::cell::UnsafeCell;
@@ -35,10 +35,18 @@ pub struct Options {
     pub max_bytes: u64,
     /// Nanoseconds between two samples, 0 for none.
     pub sample_ns: u64,
-    /// Classes of events that get Python frames, as bits of [`crate::stacks::Class`].
-    python: u8,
+    stacks: Stacks,
     /// Which value could not be understood, as a bit per switch.
     pub misread: u8,
+}
+
+/// Classes of events that get frames, as bits of [`Class`].
+#[derive(Clone, Copy)]
+pub struct Stacks {
+    /// Python frames.
+    pub python: u8,
+    /// Native frames.
+    pub native: u8,
 }
 
 /// What is said in the log about a value that could not be understood, by bit of
@@ -48,8 +56,8 @@ pub const MISREAD: [(u8, &[u8]); 6] = [
     (2, b"GMMTRACE_MAX_BYTES is not a size such as 500M; there is no cap"),
     (8, b"GMMTRACE_MAX_BYTES is below 1M; the cap is 1M"),
     (4, b"GMMTRACE_SAMPLE is neither off nor whole seconds; memory is read every second"),
-    (16, b"GMMTRACE_STACKS is not off, caller, python or auto; it is auto"),
-    (32, b"GMMTRACE_COPY_STACKS is not off, caller, python or auto; it is caller"),
+    (16, b"GMMTRACE_STACKS is not off, caller, python, native, full or auto; it is auto"),
+    (32, b"GMMTRACE_COPY_STACKS is not off, caller, python, native, full or auto; it is caller"),
 ];
 
 struct Cell(UnsafeCell<Options>);
@@ -64,12 +72,18 @@ static OPTIONS: Cell = Cell(UnsafeCell::new(Options {
     load: Anchor { ticks: 0, monotonic_ns: 0 },
     max_bytes: u64::MAX,
     sample_ns: 1_000_000_000,
-    python: Class::Allocation as u8,
+    stacks: AUTO,
     misread: 0,
 }));
 /// What `GMMTRACE_STACKS` speaks of, and `GMMTRACE_COPY_STACKS`.
-const ALLOCATIONS: u8 = Class::Allocation as u8 | Class::Tensor as u8;
+const ALLOCATIONS: u8 = Class::Allocation as u8 | Class::Pooled as u8 | Class::Tensor as u8;
 const COPIES: u8 = Class::Copy as u8;
+/// What takes memory from the driver costs tens of microseconds anyway. A block of a stream-ordered
+/// pool costs less than one; blocks of PyTorch and copies are many and cheap.
+const AUTO: Stacks = Stacks {
+    python: Class::Allocation as u8 | Class::Pooled as u8,
+    native: Class::Allocation as u8,
+};
 
 static READ: AtomicBool = AtomicBool::new(false);
 static OFF: AtomicBool = AtomicBool::new(false);
@@ -93,11 +107,25 @@ pub fn get() -> &'static Options {
     unsafe { &*OPTIONS.0.get() }
 }
 
-/// Classes of events that get Python frames, as bits of [`Class`].
+/// What is recorded of callers.
 #[inline(always)]
-pub fn python_stacks() -> u8 {
-    // SAFETY: one byte, written before a session began.
-    unsafe { (*OPTIONS.0.get()).python }
+pub fn stacks() -> Stacks {
+    // SAFETY: written before a session began; `without_native_stacks` changes one byte.
+    unsafe { (*OPTIONS.0.get()).stacks }
+}
+
+/// Records no native frames, because they cannot be found. To be called while a session starts.
+pub fn without_native_stacks() {
+    // SAFETY: one byte; a thread that still reads the old one finds no rules.
+    unsafe { (&raw mut (*OPTIONS.0.get()).stacks.native).write(0) };
+}
+
+impl Stacks {
+    /// Sets what the given classes get.
+    const fn choose(&mut self, classes: u8, python: u8, native: u8) {
+        self.python = self.python & !classes | python & classes;
+        self.native = self.native & !classes | native & classes;
+    }
 }
 
 impl Options {
@@ -180,13 +208,11 @@ pub fn read() {
     {
         match variable(name) {
             None => {}
-            Some(b"off" | b"caller") => options.python &= !classes,
-            Some(b"python") => options.python |= classes,
-            // What takes memory from the driver costs microseconds anyway; blocks of PyTorch and
-            // copies are many and cheap.
-            Some(b"auto") => {
-                options.python = options.python & !classes | classes & Class::Allocation as u8;
-            }
+            Some(b"off" | b"caller") => options.stacks.choose(classes, 0, 0),
+            Some(b"python") => options.stacks.choose(classes, u8::MAX, 0),
+            Some(b"native") => options.stacks.choose(classes, 0, u8::MAX),
+            Some(b"full") => options.stacks.choose(classes, u8::MAX, u8::MAX),
+            Some(b"auto") => options.stacks.choose(classes, AUTO.python, AUTO.native),
             Some(_) => options.misread |= bit,
         }
     }

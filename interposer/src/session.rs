@@ -16,7 +16,7 @@ use gmmtrace_ring::{Dictionary, ErrnoGuard, LogFile, Name};
 
 use crate::record::Writer;
 use crate::sites::Sites;
-use crate::stacks::{Stacks, python};
+use crate::stacks::Stacks;
 use crate::{clock, helper, options, record};
 
 /// Writers of one session. Writers of threads that ended are used again.
@@ -137,17 +137,45 @@ pub fn zeroed(bytes: usize) -> Option<*mut u8> {
     (address != libc::MAP_FAILED).then_some(address.cast())
 }
 
+/// Room for what is read once at the start, which the stack of the first thread that calls may not
+/// have: given back when it is dropped.
+struct Room(*mut [u8; ROOM]);
+
+const ROOM: usize = 1 << 16;
+
+impl Room {
+    fn new() -> Option<Self> {
+        zeroed(ROOM).map(|place| Self(place.cast()))
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: a mapping of ours, of this length, which nobody else knows.
+        unsafe { &mut *self.0 }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // SAFETY: the whole mapping, which nobody uses any more.
+        unsafe { libc::munmap(self.0.cast(), ROOM) };
+    }
+}
+
+#[cold]
+#[inline(never)]
 fn start(generation: u64) -> Option<&'static Session> {
     let clock = clock::choose();
     if generation > 1 {
         crate::capture::forget();
     }
-    let name = log_name()?;
+    let mut room = Room::new()?;
+    let name = log_name(&mut room)?;
     let place = zeroed(size_of::<LogFile>())?.cast::<LogFile>();
     // SAFETY: zeroed memory of the right size, never freed.
     let log = unsafe { LogFile::create(place, name, options::get().max_bytes) }.ok()?;
     let now = clock::now();
-    write_header(log, clock, now, generation);
+    write_header(log, clock, now, generation, &mut room);
+    drop(room);
     let session = zeroed(size_of::<Session>())?.cast::<Session>();
     // SAFETY: zeroed memory is a valid Session but for the reference, which is set before a
     // reference to the whole is made; it is never freed.
@@ -178,9 +206,7 @@ fn start(generation: u64) -> Option<&'static Session> {
         session.dictionary.define(log, now, &Definition::Remark { text });
         return None;
     }
-    if options::python_stacks() != 0 {
-        python::look(session);
-    }
+    crate::stacks::start(session);
     let page = page.cast::<AtomicU64>();
     // SAFETY: our own page, aligned, never unmapped.
     unsafe { &*page }.store(generation, Ordering::Release);
@@ -194,20 +220,15 @@ fn start(generation: u64) -> Option<&'static Session> {
 }
 
 /// The absolute path of the log, from the pattern.
-fn log_name() -> Option<Name> {
+#[inline(never)]
+fn log_name(room: &mut Room) -> Option<Name> {
     let mut name = Name::new();
     let pattern: &[u8] = match options::get().out() {
         b"" => b"gmmtrace.%e.%p.%t.gmmt",
         pattern => pattern,
     };
     if pattern.first() != Some(&b'/') {
-        let mut directory = [0_u8; 4096];
-        // SAFETY: getcwd writes at most the length given, NUL included.
-        let found = unsafe { libc::getcwd(directory.as_mut_ptr().cast(), directory.len()) };
-        if found.is_null() {
-            return None;
-        }
-        name.push(until_nul(&directory));
+        name.push(directory(room)?);
         name.push(b"/");
     }
     let mut bytes = pattern.iter();
@@ -219,8 +240,8 @@ fn log_name() -> Option<Name> {
         match bytes.next() {
             Some(b'p') => name.push_number(u64::from(own_pid())),
             Some(b't') => name.push_number(clock::realtime()),
-            Some(b'h') => push_plain(&mut name, host(&mut [0; 256])),
-            Some(b'e') => push_plain(&mut name, base_name(executable(&mut [0; 4096]))),
+            Some(b'h') => push_plain(&mut name, host(room)),
+            Some(b'e') => push_plain(&mut name, base_name(executable(room))),
             Some(b'r') => push_plain(&mut name, options::get().rank()),
             Some(b'%') => name.push(b"%"),
             Some(&other) => name.push(&[b'%', other]),
@@ -244,17 +265,33 @@ fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
 }
 
-fn executable(buffer: &mut [u8; 4096]) -> &[u8] {
-    let path = c"/proc/self/exe".as_ptr();
+fn executable(room: &mut Room) -> &[u8] {
+    let (path, buffer) = (c"/proc/self/exe".as_ptr(), room.bytes());
     // SAFETY: readlink writes at most the length given.
     let count = unsafe { libc::readlink(path, buffer.as_mut_ptr().cast(), buffer.len()) };
     buffer.get(..usize::try_from(count).unwrap_or(0)).unwrap_or(&[])
 }
 
-fn host(buffer: &mut [u8; 256]) -> &[u8] {
+fn host(room: &mut Room) -> &[u8] {
+    let buffer = room.bytes();
     // SAFETY: gethostname writes at most the length given.
-    unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len() - 1) };
-    until_nul(buffer)
+    let status = unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len()) };
+    if status == 0 { until_nul(buffer) } else { &[] }
+}
+
+/// The working directory. `None` when it was removed.
+fn directory(room: &mut Room) -> Option<&[u8]> {
+    let buffer = room.bytes();
+    // SAFETY: getcwd writes at most the length given, NUL included.
+    let found = unsafe { libc::getcwd(buffer.as_mut_ptr().cast(), buffer.len()) };
+    (!found.is_null()).then(|| until_nul(buffer))
+}
+
+/// The start of a file of the kernel's.
+fn file_of<'a>(path: &core::ffi::CStr, room: &'a mut Room) -> &'a [u8] {
+    let buffer = room.bytes();
+    let count = options::read_file(path, buffer);
+    buffer.get(..count).unwrap_or(&[])
 }
 
 /// Environment switches that explain memory; never the whole environment. `TF_` alone is
@@ -282,7 +319,13 @@ fn is_switch(entry: &[u8]) -> bool {
     SWITCHES.iter().any(|prefix| name.starts_with(prefix)) && !SECRETS.iter().any(secret)
 }
 
-fn write_header(log: &LogFile, clock: layout::Clock, now: Anchor, generation: u64) {
+fn write_header(
+    log: &LogFile,
+    clock: layout::Clock,
+    now: Anchor,
+    generation: u64,
+    room: &mut Room,
+) {
     // SAFETY: not published yet, and this thread is alone with it.
     let bytes = unsafe { log.header().bytes() };
     let mut put = |offset: usize, value: &[u8]| {
@@ -307,17 +350,17 @@ fn write_header(log: &LogFile, clock: layout::Clock, now: Anchor, generation: u6
     put(file::START_TICKS, &now.ticks.to_le_bytes());
     put(file::START_MONOTONIC, &now.monotonic_ns.to_le_bytes());
     put(file::START_REALTIME, &clock::realtime().to_le_bytes());
-    put(file::PROCESS_START, &process_start().to_le_bytes());
+    put(file::PROCESS_START, &process_start(room).to_le_bytes());
     put(file::BOOT_ID, &boot_id());
     put(file::PID_NAMESPACE, &pid_namespace().to_le_bytes());
     let items = bytes.get_mut(file::ITEMS..).unwrap_or(&mut []);
-    let length = write_items(items);
+    let length = write_items(items, room);
     if let Some(target) = bytes.get_mut(file::ITEMS_LENGTH..file::ITEMS_LENGTH + 4) {
         target.copy_from_slice(&(length as u32).to_le_bytes());
     }
 }
 
-fn write_items(out: &mut [u8]) -> usize {
+fn write_items(out: &mut [u8], room: &mut Room) -> usize {
     let mut at = 0;
     let mut item = |tag: Item, value: &[u8]| {
         let value = value.get(..value.len().min(8192)).unwrap_or(&[]);
@@ -336,21 +379,15 @@ fn write_items(out: &mut [u8]) -> usize {
     let declared = gmmtrace_format::kind::write_declaration(&mut kinds).unwrap_or(0);
     item(Item::Kinds, kinds.get(..declared).unwrap_or(&[]));
     item(Item::Recorder, concat!("gmmtrace ", env!("CARGO_PKG_VERSION")).as_bytes());
-    item(Item::Executable, executable(&mut [0; 4096]));
-    item(Item::Host, host(&mut [0; 256]));
-    let mut text = [0; 8192];
-    let count = options::read_file(c"/proc/self/cmdline", &mut text);
-    item(Item::CommandLine, text.get(..count).unwrap_or(&[]));
-    let count = options::read_file(c"/proc/sys/kernel/osrelease", &mut text);
-    item(Item::Kernel, text.get(..count).unwrap_or(&[]).trim_ascii());
-    // SAFETY: getcwd writes at most the length given, NUL included.
-    if !unsafe { libc::getcwd(text.as_mut_ptr().cast(), text.len()) }.is_null() {
-        item(Item::Directory, until_nul(&text));
+    item(Item::Executable, executable(room));
+    item(Item::Host, host(room));
+    item(Item::CommandLine, file_of(c"/proc/self/cmdline", room));
+    item(Item::Kernel, file_of(c"/proc/sys/kernel/osrelease", room).trim_ascii());
+    if let Some(directory) = directory(room) {
+        item(Item::Directory, directory);
     }
     // What the process was started with: reading `environ` would race with setenv.
-    let mut environment = [0; 65536];
-    let count = options::read_file(c"/proc/self/environ", &mut environment);
-    for entry in environment.get(..count).unwrap_or(&[]).split(|&byte| byte == 0) {
+    for entry in file_of(c"/proc/self/environ", room).split(|&byte| byte == 0) {
         if is_switch(entry) {
             item(Item::Environment, entry);
         }
@@ -358,10 +395,8 @@ fn write_items(out: &mut [u8]) -> usize {
     at
 }
 
-fn process_start() -> u64 {
-    let mut text = [0; 1024];
-    let count = options::read_file(c"/proc/self/stat", &mut text);
-    let text = text.get(..count).unwrap_or(&[]);
+fn process_start(room: &mut Room) -> u64 {
+    let text = file_of(c"/proc/self/stat", room);
     let Some(end) = text.iter().rposition(|&byte| byte == b')') else { return 0 };
     let fields = text.get(end + 1..).unwrap_or(&[]);
     // Field 22; the first after the name is field 3, behind a space.

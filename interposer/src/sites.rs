@@ -27,6 +27,8 @@ pub struct Sites {
 struct Module {
     start: AtomicU64,
     end: AtomicU64,
+    /// What tells it from another that lies there later.
+    print: AtomicU64,
 }
 
 /// A site's key: the address (47 bits), the driver entry point (9) and the runtime one (8).
@@ -98,7 +100,8 @@ impl Sites {
         let used = (self.modules_used.load(Ordering::Acquire) as usize).min(MODULES);
         for (index, module) in self.modules.iter().take(used).enumerate() {
             let same = module.start.load(Ordering::Acquire) == found.start
-                && module.end.load(Ordering::Relaxed) == found.end;
+                && module.end.load(Ordering::Relaxed) == found.end
+                && module.print.load(Ordering::Relaxed) == found.print();
             if same {
                 return index as u32 + 1;
             }
@@ -117,15 +120,28 @@ impl Sites {
         };
         session.dictionary.define(session.log, clock::now(), &definition);
         module.end.store(found.end, Ordering::Relaxed);
+        module.print.store(found.print(), Ordering::Relaxed);
         module.start.store(found.start, Ordering::Release);
         index + 1
     }
 }
 
-struct Object {
-    start: u64,
-    end: u64,
+/// A loaded object.
+pub struct Object {
+    /// Address of its first byte.
+    pub start: u64,
+    /// Address behind its last byte.
+    pub end: u64,
+    /// Address of its `.eh_frame_hdr`, or 0.
+    pub header: u64,
     path: &'static [u8],
+}
+
+impl Object {
+    fn print(&self) -> u64 {
+        let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        self.path.iter().fold(self.header, mix)
+    }
 }
 
 /// glibc's `struct dl_find_object`, with room for its reserved words.
@@ -135,14 +151,15 @@ struct Found {
     start: *const c_void,
     end: *const c_void,
     map: *const crate::libc_symbols::LinkMap,
-    rest: [u64; 16],
+    header: *const c_void,
+    rest: [u64; 15],
 }
 
 type FindObject = unsafe extern "C" fn(*const c_void, *mut Found) -> c_int;
 
 /// The object at an address, by `_dl_find_object`: no lock, no allocation. Without it (glibc
 /// before 2.35) modules stay unknown, because the alternatives take the loader's lock.
-fn find_object(address: u64) -> Option<Object> {
+pub fn find_object(address: u64) -> Option<Object> {
     static FUNCTION: AtomicUsize = AtomicUsize::new(0);
     let mut function = FUNCTION.load(Ordering::Relaxed);
     if function == 0 {
@@ -162,7 +179,8 @@ fn find_object(address: u64) -> Option<Object> {
         start: core::ptr::null(),
         end: core::ptr::null(),
         map: core::ptr::null(),
-        rest: [0; 16],
+        header: core::ptr::null(),
+        rest: [0; 15],
     };
     // SAFETY: accepts any address and fills the structure when it returns 0.
     if unsafe { function(address as *const c_void, &raw mut found) } != 0 || found.map.is_null() {
@@ -171,7 +189,8 @@ fn find_object(address: u64) -> Option<Object> {
     // SAFETY: the loader's link map and its name live as long as the object, and the object
     // lives as long as the call that returns into it.
     let path = unsafe { CStr::from_ptr((*found.map).name.cast::<c_char>()) }.to_bytes();
-    Some(Object { start: found.start as u64, end: found.end as u64, path })
+    let [start, end, header] = [found.start, found.end, found.header].map(|at| at as u64);
+    Some(Object { start, end, header, path })
 }
 
 /// The GNU build id of a mapped object, or nothing.

@@ -57,6 +57,9 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("no_cuda", Idle(&[])),
     ("no_driver", Idle(&[])),
     ("signal_storm", Scheduled(&[])),
+    ("native_stacks", Elsewhere), // native
+    ("small_stack", Elsewhere),   // lifecycle
+    ("native_harm", Elsewhere),   // native
     ("every_copy", Exact(&[])),
     ("every_memory", Exact(&[])),
     ("which", Elsewhere), // hooks

@@ -50,6 +50,16 @@ fn a_child_of_vfork_and_exec_has_its_own_log() {
     assert_eq!(outcome.report_of("child.")["process"]["generation"], 0);
 }
 
+/// The stack of the thread that calls first may be small.
+#[test]
+fn a_session_begins_on_a_small_stack() {
+    for stacks in ["off", "full"] {
+        let outcome = Run::traced("small_stack").environment("GMMTRACE_STACKS", stacks).finish();
+        assert_eq!(outcome.code(), 0, "{}", outcome.stderr);
+        assert_eq!(outcome.report()["ledgers"]["device"]["peak_bytes"], outcome.key("allocated"));
+    }
+}
+
 #[test]
 fn programs_started_in_a_storm_leave_no_log() {
     let outcome = exact("exec_storm", &["200"], 0);

@@ -5,7 +5,9 @@
 //! defined in the log when they are new; an event carries the number of its stack in place of its
 //! site's. When a table is full the event keeps its site, and that is counted.
 
+mod bounds;
 mod layout;
+pub mod native;
 pub mod python;
 mod table;
 
@@ -31,6 +33,7 @@ pub struct Stacks {
     nodes: Table<NODES>,
     stacks: Table<STACKS>,
     codes: python::Codes,
+    rules: native::Rules,
 }
 
 /// What one thread keeps between two stacks. All zeros at its start.
@@ -38,13 +41,16 @@ pub struct Cache {
     /// Set while the thread reads a stack: a signal handler finds it so and goes without.
     busy: AtomicU32,
     python: python::Cache,
+    native: native::Cache,
 }
 
 /// What kinds of events have in common when it comes to stacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// What takes memory from the driver, or may.
+    /// What takes memory from the driver, or may, and takes microseconds for it.
     Allocation = 1,
+    /// Blocks of a pool of the driver's, in the order of a stream.
+    Pooled = 8,
     /// Blocks of a framework's allocator.
     Tensor = 2,
     /// Copies and sets.
@@ -58,7 +64,6 @@ const fn class(kind: Kind) -> Option<Class> {
         | Kind::ManagedAlloc
         | Kind::PinnedAlloc
         | Kind::HostRegister
-        | Kind::PoolAlloc
         | Kind::AddressReserve
         | Kind::PhysicalCreate
         | Kind::Map
@@ -68,8 +73,8 @@ const fn class(kind: Kind) -> Option<Class> {
         | Kind::PoolCreate
         | Kind::ContextCreate
         | Kind::PrimaryRetain
-        | Kind::ObjectCreate
-        | Kind::GraphAlloc => Some(Class::Allocation),
+        | Kind::ObjectCreate => Some(Class::Allocation),
+        Kind::PoolAlloc | Kind::GraphAlloc => Some(Class::Pooled),
         Kind::TorchAlloc | Kind::TorchOom => Some(Class::Tensor),
         Kind::Copy | Kind::Set => Some(Class::Copy),
         _ => None,
@@ -80,24 +85,37 @@ const fn class(kind: Kind) -> Option<Class> {
 /// site's own when no stack is asked for, there is none, or it has no room.
 #[inline(always)]
 pub fn number(session: &Session, cache: &mut *mut Cache, kind: Kind, site: u32) -> u32 {
-    match class(kind) {
-        Some(class) if options::python_stacks() & class as u8 != 0 && python::found() => {
-            above(session, cache, site)
-        }
-        _ => site,
+    let Some(class) = class(kind) else { return site };
+    let wanted = options::stacks();
+    let python = wanted.python & class as u8 != 0 && python::found();
+    let native = wanted.native & class as u8 != 0;
+    if python || native { above(session, cache, site, python, native) } else { site }
+}
+
+pub use bounds::loaded;
+
+/// Looks at the start for what stacks are made of.
+pub fn start(session: &Session) {
+    let wanted = options::stacks();
+    if wanted.python != 0 {
+        python::look(session);
+    }
+    if wanted.native != 0 && !native::look(session) {
+        options::without_native_stacks();
     }
 }
 
 /// The cache of a thread that ended is another's: what it was doing will not be finished.
 pub fn adopt(cache: *mut Cache) {
     // SAFETY: null, or a cache that the calling thread was given.
-    if let Some(cache) = unsafe { cache.as_ref() } {
+    if let Some(cache) = unsafe { cache.as_mut() } {
+        cache.native.adopt();
         cache.busy.store(0, Ordering::Relaxed);
     }
 }
 
 #[inline(never)]
-fn above(session: &Session, cache: &mut *mut Cache, site: u32) -> u32 {
+fn above(session: &Session, cache: &mut *mut Cache, site: u32, python: bool, native: bool) -> u32 {
     if cache.is_null() {
         let errno = ErrnoGuard::new();
         *cache = session::zeroed(size_of::<Cache>()).map_or(core::ptr::null_mut(), <*mut u8>::cast);
@@ -110,22 +128,27 @@ fn above(session: &Session, cache: &mut *mut Cache, site: u32) -> u32 {
     }
     cache.busy.store(1, Ordering::Relaxed);
     compiler_fence(Ordering::AcqRel);
-    let python = python::innermost(session, &mut cache.python);
+    let python = if python { python::innermost(session, &mut cache.python) } else { Some(0) };
+    let native = if native { native::innermost(session, &mut cache.native) } else { Some(0) };
     compiler_fence(Ordering::AcqRel);
     cache.busy.store(0, Ordering::Relaxed);
-    match python {
-        Some(0) => site,
-        Some(node) => session.stacks.of(session, site, node).unwrap_or_else(full_for(site)),
-        None => full_for(site)(),
-    }
-}
-
-/// Counts a stack without room.
-fn full_for(site: u32) -> impl Fn() -> u32 {
-    move || {
+    let id = match (python, native) {
+        (Some(0), Some(0)) => return site,
+        // What found room is kept.
+        (python, native) => {
+            if python.is_none() || native.is_none() {
+                session::count(Counter::StacksFull);
+            }
+            match (python.unwrap_or(0), native.unwrap_or(0)) {
+                (0, 0) => return site,
+                (python, native) => session.stacks.of(session, site, python, native),
+            }
+        }
+    };
+    id.unwrap_or_else(|| {
         session::count(Counter::StacksFull);
         site
-    }
+    })
 }
 
 impl Stacks {
@@ -135,7 +158,7 @@ impl Stacks {
         match self.frames.find(key.packed()) {
             Place::Known(id) => Some(id),
             Place::New(id) => {
-                define(session, &key.definition(id));
+                define(session, &key.definition(session, id));
                 Some(id)
             }
             Place::Full => None,
@@ -155,15 +178,17 @@ impl Stacks {
         }
     }
 
-    /// Number of a site beneath a node, in the row of the sites. `None` when the table is full.
+    /// Number of a site with the nodes of its callers, in the row of the sites. `None` when the table is full.
     #[inline]
-    fn of(&self, session: &Session, site: u32, python: u32) -> Option<u32> {
+    fn of(&self, session: &Session, site: u32, python: u32, native: u32) -> Option<u32> {
         let after_sites = sites::SITES as u32;
-        match self.stacks.find(u64::from(site) << 32 | u64::from(python)) {
+        // Nodes need 21 bits.
+        let key = u64::from(site) << 42 | u64::from(python) << 21 | u64::from(native);
+        match self.stacks.find(key) {
             Place::Known(id) => Some(after_sites + id),
             Place::New(id) => {
                 let id = after_sites + id;
-                define(session, &Definition::Stack { id, site, python, native: 0 });
+                define(session, &Definition::Stack { id, site, python, native });
                 Some(id)
             }
             Place::Full => None,
@@ -176,6 +201,8 @@ impl Stacks {
 enum FrameKey {
     /// A code object's number, the offset of the instruction plus 1 or 0, whether it is outermost.
     Python { code: u32, at: u32, entry: bool },
+    /// How often objects were unloaded before, in 12 bits, and the return address in 47.
+    Native { unloads: u32, address: u64 },
     /// Frames that could not be read, and why.
     Gap(u32),
 }
@@ -187,13 +214,27 @@ impl FrameKey {
                 1 << 63 | (entry as u64) << 62 | (code as u64) << 32 | at as u64
             }
             Self::Gap(reason) => 1 << 61 | reason as u64,
+            Self::Native { unloads, address } => 1 << 60 | (unloads as u64) << 47 | address,
         }
     }
 
-    const fn definition(self, id: u32) -> Definition<'static> {
+    /// A native frame or a gap that was packed.
+    const fn of(packed: u64) -> Self {
+        if packed >> 61 & 1 != 0 {
+            return Self::Gap(packed as u32);
+        }
+        let (unloads, address) = ((packed >> 47) as u32 & 0xfff, packed & ((1 << 47) - 1));
+        Self::Native { unloads, address }
+    }
+
+    fn definition(self, session: &Session, id: u32) -> Definition<'static> {
         match self {
             Self::Python { code, at, entry } => {
                 Definition::PythonFrame { id, code, at: at as u64, entry: entry as u64 }
+            }
+            Self::Native { address, .. } => {
+                let module = session.sites.module_of(session, address.wrapping_sub(1));
+                Definition::NativeFrame { id, address, module }
             }
             Self::Gap(reason) => Definition::FrameGap { id, reason: reason as u64 },
         }
