@@ -23,6 +23,7 @@ pub mod live;
 pub mod order;
 pub mod render;
 pub mod report;
+pub mod symbols;
 pub mod units;
 
 pub use error::Error;

@@ -64,6 +64,8 @@ fn measure(place: Option<&Path>, calls: &str, threads: &str) -> Figures {
     let run = if place.is_some() { Run::traced("hook_cost") } else { Run::plain("hook_cost") };
     let run = run.arguments(&[calls, threads, "1"]).limit(Duration::from_mins(5));
     let Some(place) = place else { return figures(&run.finish().stdout) };
+    // What a stack costs is measured by `stacks.py`.
+    let run = run.environment("GMMTRACE_STACKS", "off");
     let log = place.join(format!("gmmtrace-bench-{}.gmmt", std::process::id()));
     let measured = figures(&run.environment("GMMTRACE_OUT", &log).finish().stdout);
     fs::remove_file(&log).unwrap();

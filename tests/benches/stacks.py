@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What reading Python frames adds to an event: reports of a stand-in for PyTorch's allocator from so
-many Python frames, with GMMTRACE_STACKS=python and =caller in turns. The difference of the medians
-is what the frames cost; the same call from two lines in turns is the usual case, the same chain
-with another line in every function the worst.
+"""What reading a stack adds to an event: reports of a stand-in for PyTorch's allocator from so many
+Python frames, with each value of GMMTRACE_STACKS in turns. The difference of the medians to `caller`
+is what the frames cost; the same call from two lines in turns is the usual case, the same chain with
+another line in every function the worst. The native frames below the Python ones are those of the
+interpreter and of ctypes, about a dozen more.
 
     cargo test --workspace --no-run && cargo build --release
     tests/benches/stacks.py --programs FOLDER [--products target/release] [--python python3.12]
@@ -108,20 +109,20 @@ def main():
         return child(arguments.child)
     for name in ("programs", "driver", "products"):
         setattr(arguments, name, os.path.abspath(getattr(arguments, name)))
-    figures = {"caller": [], "python": []}
+    figures = {"caller": [], "python": [], "native": [], "full": []}
     for _ in range(arguments.rounds):
         for stacks, rows in figures.items():
             rows.append(measure(arguments, stacks)[0])
-    print("| frames | call | with frames ns | without ns | added ns |")
-    print("| --- | --- | --- | --- | --- |")
+    print("| Python frames | call | caller ns | python adds | native adds | full adds |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for depth in DEPTHS:
         for kind, words in (("near", "two lines in turns"), ("far", "every frame at another line")):
             of = {
                 stacks: statistics.median(row[kind, depth] for row in rows)
                 for stacks, rows in figures.items()
             }
-            added = of["python"] - of["caller"]
-            print(f"| {depth} | {words} | {of['python']:.0f} | {of['caller']:.0f} | {added:.0f} |")
+            added = " | ".join(f"{of[name] - of['caller']:.0f}" for name in list(figures)[1:])
+            print(f"| {depth} | {words} | {of['caller']:.0f} | {added} |")
 
 
 main()

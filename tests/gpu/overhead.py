@@ -3,10 +3,10 @@
     overhead.py --hook-cost BINARY [--preload LIB] [--pairs 12] [--seconds 240]
                 --traces FOLDER --markdown FILE --json FILE
 
-Single calls: `hook_cost` takes turns, within one process, between calls through the hook and calls
+Single calls, without stacks: `hook_cost` takes turns, within one process, between calls through the hook and calls
 straight to the driver. The added time of a call is the median over turns of the difference.
 
-Inference: a pair is four fresh warm processes (steady_loop.py) on an idle GPU, two with the preload
+Inference, with GMMTRACE_STACKS as it is given: a pair is four fresh warm processes (steady_loop.py) on an idle GPU, two with the preload
 and two without, that take turns, one round of batches each. README.md says why. A pair gives each
 figure as the logarithm of the ratio of seconds with to seconds without:
 
@@ -50,13 +50,17 @@ SIDES = ("without", "with")
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def environment(preload, traces, seed="random"):
+def environment(preload, traces, seed="random", stacks=None):
     clean = {key: value for key, value in os.environ.items() if not key.startswith("GMMTRACE_")}
     # How Python lays out its dictionaries would otherwise differ within a pair.
     clean["PYTHONHASHSEED"] = str(seed)
     if preload:
         clean["LD_PRELOAD"] = preload
         clean["GMMTRACE_OUT"] = f"{traces}/overhead.%p.gmmt"
+        # That of who runs this, by default the library's own.
+        stacks = stacks or os.environ.get("GMMTRACE_STACKS")
+        if stacks:
+            clean["GMMTRACE_STACKS"] = stacks
     return clean
 
 
@@ -240,7 +244,8 @@ def slowdowns(pairs):
 def hook_cost_run(options):
     """Turns of one process by call: nanoseconds through the hook, straight, and straight again."""
     out = subprocess.run(
-        [options.hook_cost, str(CORE)], env=environment(options.preload, options.traces),
+        [options.hook_cost, str(CORE)],
+        env=environment(options.preload, options.traces, stacks="off"),
         check=True, timeout=60, stdout=subprocess.PIPE, text=True,
     ).stdout
     (_, hooked), *lines = (line.split() for line in out.splitlines())
@@ -314,7 +319,9 @@ def inference_table(results, preloaded):
         " | upper 95 % bound | median of pairs | mean of pairs |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    titles = {"preload": "with the preload, against without", "noise": "one of each (noise)"}
+    stacks = os.environ.get("GMMTRACE_STACKS")
+    named = f" and `GMMTRACE_STACKS={stacks}`" if stacks else ""
+    titles = {"preload": f"with the preload{named}, against without", "noise": "one of each (noise)"}
     for arm, figures in results.items():
         for name, figure in figures.items() if preloaded or arm == "noise" else ():
             bound = "none" if figure["upper_95"] is None else f"{figure['upper_95']:+.2%}"

@@ -57,9 +57,6 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("no_cuda", Idle(&[])),
     ("no_driver", Idle(&[])),
     ("signal_storm", Scheduled(&[])),
-    ("native_stacks", Elsewhere), // native
-    ("small_stack", Elsewhere),   // lifecycle
-    ("native_harm", Elsewhere),   // native
     ("every_copy", Exact(&[])),
     ("every_memory", Exact(&[])),
     ("which", Elsewhere), // hooks
@@ -82,7 +79,10 @@ const PROGRAMS: &[(&str, Check)] = &[
     ("many_events", Exact(&["300000"])),
     ("hook_cost", Elsewhere), // a benchmark
     ("torch_blocks", Exact(&[])),
-    ("torch_cost", Elsewhere), // a benchmark
+    ("torch_cost", Elsewhere),    // a benchmark
+    ("native_stacks", Elsewhere), // native
+    ("native_harm", Elsewhere),   // native
+    ("small_stack", Elsewhere),   // lifecycle
 ];
 
 /// Runs a program with and without the library; the result must be the same.

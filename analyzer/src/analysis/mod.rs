@@ -2,6 +2,7 @@
 //! ticks and ids; it sees no other analysis, no path and no clock.
 
 pub mod calls;
+pub mod chain;
 pub mod held;
 pub mod in_flight;
 pub mod objects;
