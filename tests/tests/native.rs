@@ -90,7 +90,7 @@ fn what_cannot_be_followed_is_a_gap_and_no_harm() {
     let libraries = programs();
     for stacks in ["native", "full"] {
         let run = Run::traced("native_harm").environment("GMMTRACE_STACKS", stacks);
-        let outcome = run.argument(&libraries).finish();
+        let outcome = run.argument(libraries).finish();
         assert_eq!(outcome.code(), 0, "{}{}", outcome.stdout, outcome.stderr);
         assert!(outcome.stdout.ends_with("survived\n"));
         let (recorded, told) = (recorded(&outcome), told(&outcome));
