@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gmmtrace::analysis::held::SiteName;
+use std::sync::Arc;
+
+use gmmtrace::analysis::names::SiteName;
 use gmmtrace::live::Ledger;
 use gmmtrace::render::html;
 use gmmtrace::render::picture::{Ink, Theme};
@@ -228,7 +230,9 @@ fn nothing_that_a_process_chose_leaves_its_place() {
         header.command_line = vec![evil.to_owned(); 3];
         (header.executable, header.host) = (name.clone(), name.clone());
         header.environment = vec![format!("CUDA_X={evil}")];
-        let site = SiteName { library: name.clone(), api: name.clone(), call: name.clone() };
+        let shared: Option<Arc<str>> = Some(evil.into());
+        let (library, api, call) = (shared.clone(), shared.clone(), shared.clone());
+        let site = SiteName { library, api, call, others: 0 };
         for scope in &mut report.total.sums {
             scope.at_peak.held = vec![HeldReport {
                 ledger: Ledger::Device,
@@ -241,7 +245,7 @@ fn nothing_that_a_process_chose_leaves_its_place() {
         report.total.live_at_end = report.total.sums[0].at_peak.held.clone();
         report.marks = vec![MarkReport { at: Nanos(7), text: evil.to_owned(), thread: None }];
         for call in &mut report.calls {
-            call.api = name.clone();
+            call.api = shared.clone();
         }
         for passed in &mut report.coverage.passed_names {
             passed.name = evil.to_owned();

@@ -4,4 +4,5 @@
 pub mod calls;
 pub mod held;
 pub mod in_flight;
+pub mod names;
 pub mod objects;

@@ -11,7 +11,7 @@ use gmmtrace_format::layout::Counter;
 
 use super::output::Output;
 use crate::Error;
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::input::{self, Log, Salvage};
 use crate::order::{self, LaneStart, Record, Sink};
 use crate::render::clean;

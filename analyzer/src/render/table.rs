@@ -88,6 +88,12 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// So many of something: `1 call`, `2,000 calls`.
+#[must_use]
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

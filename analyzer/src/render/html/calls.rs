@@ -96,7 +96,7 @@ fn entry_points(report: &Report, out: &mut String) {
     let head = ["entry point", "layer", "#calls", "#failed", "#time", "#longest"];
     let table = Table::of(&head, &report.calls, |call| {
         vec![
-            Cell::words(call.api.as_deref().unwrap_or("unknown")),
+            Cell::words(&call.words()),
             Cell::words(call.layer.map(layer_name).unwrap_or_default()),
             Cell::count(call.calls),
             Cell::count(call.failed),

@@ -7,9 +7,11 @@ mod memory;
 mod time;
 mod torch;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::input::GpuFacts;
 use crate::live::NOT_COUNTED;
 use crate::report::{
@@ -171,7 +173,14 @@ fn hexadecimal(number: u64) -> String {
 }
 
 fn site(site: &SiteName) -> Value {
-    json!({ "frames": [], "library": site.library, "api": site.api, "call": site.call })
+    let text = |text: &Option<Arc<str>>| json!(text.as_deref());
+    json!({
+        "frames": [],
+        "library": text(&site.library),
+        "api": text(&site.api),
+        "call": text(&site.call),
+        "others": site.others,
+    })
 }
 
 fn sampled(report: &SampledReport) -> Value {
@@ -189,8 +198,9 @@ fn sampled(report: &SampledReport) -> Value {
 
 fn call(call: &CallReport) -> Value {
     json!({
-        "api": call.api,
+        "api": call.api.as_deref(),
         "layer": call.layer.map(layer_name),
+        "others": call.others,
         "calls": call.calls,
         "failed": call.failed,
         "total_ns": call.total.0,
@@ -219,7 +229,7 @@ fn ranges(report: &Report) -> Value {
 
 fn in_flight(call: &InFlightReport) -> Value {
     json!({
-        "api": call.api,
+        "api": call.api.as_deref(),
         "layer": call.layer.map(layer_name),
         "thread": call.thread,
         "since_ns": call.since.0,

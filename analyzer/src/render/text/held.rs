@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::page::{Page, at, call, library};
+use crate::analysis::names::SiteName;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
 use crate::report::{AgeReport, Composition, HeldReport, SizeClassReport};
@@ -30,7 +31,9 @@ pub fn by_site(
         ("library", Left),
         (if oldest { "oldest at" } else { "" }, Right),
     ]);
-    for entry in held.iter().take(page.style.top) {
+    let named = held.iter().take(page.style.top).take_while(|entry| entry.site.others == 0);
+    let named = named.count();
+    for entry in held.iter().take(named) {
         table.row([
             entry.bytes.to_string(),
             grouped(entry.bytes.0),
@@ -41,8 +44,29 @@ pub fn by_site(
             if oldest { at(entry.oldest) } else { String::new() },
         ]);
     }
-    table.write(out)?;
-    page.more(held.len(), out)
+    if let Some(others) = others(held.get(named..).unwrap_or_default()) {
+        table.row([
+            others.bytes.to_string(),
+            grouped(others.bytes.0),
+            grouped(others.count),
+            String::new(),
+            call(&others.site),
+            String::new(),
+            if oldest { at(others.oldest) } else { String::new() },
+        ]);
+    }
+    table.write(out)
+}
+
+/// What is not shown by name in one row, so that a table adds up to the whole.
+fn others(rest: &[HeldReport]) -> Option<HeldReport> {
+    let mut all = rest.first()?.clone();
+    let sum = |of: fn(&HeldReport) -> u64| rest.iter().map(of).fold(0, u64::saturating_add);
+    all.bytes = Bytes(sum(|held| held.bytes.0));
+    all.count = sum(|held| held.count);
+    all.oldest = rest.iter().filter_map(|held| held.oldest).min();
+    all.site = SiteName::others(sum(|held| held.site.others.max(1)));
+    Some(all)
 }
 
 /// By size and by age. `then` is the moment that ages are counted from.

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::input::WriterState;
 use crate::live::{Ledger, Sum};
-use crate::render::table::{clean, grouped};
+use crate::render::table::{clean, counted, grouped};
 use crate::report::{Composition, Report, Scope, ScopeReport};
 use crate::units::{Bytes, Gpu, Nanos};
 
@@ -260,17 +260,30 @@ pub fn command(report: &Report) -> String {
 /// A call as a person names it: the runtime call, and what it made of the driver.
 #[must_use]
 pub fn call(site: &SiteName) -> String {
+    if let Some(others) = other_sites(site) {
+        return others;
+    }
     let api = site.api.as_deref().unwrap_or("unknown call");
-    let text = site.call.as_ref().map_or_else(|| api.to_owned(), |call| format!("{call} > {api}"));
+    let text =
+        site.call.as_deref().map_or_else(|| api.to_owned(), |call| format!("{call} > {api}"));
     elided(&text, 100)
 }
 
-/// A library by the name of its file.
+/// The sites that a row stands for, where a list does not name them.
+#[must_use]
+pub fn other_sites(site: &SiteName) -> Option<String> {
+    (site.others > 0).then(|| counted(site.others, "other site", "other sites"))
+}
+
+/// A library by the name of its file; nothing for sites that a list does not name.
 #[must_use]
 pub fn library(site: &SiteName) -> String {
+    if site.others > 0 {
+        return String::new();
+    }
     let Some(path) = &site.library else { return "unknown library".to_owned() };
-    let name = Path::new(path).file_name();
-    let text = name.map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned());
+    let name = Path::new(&**path).file_name();
+    let text = name.map_or_else(|| path.to_string(), |name| name.to_string_lossy().into_owned());
     elided(&text, 100)
 }
 

@@ -77,7 +77,8 @@ fn holders(page: &Page<'_>, sum: Sum, out: &mut impl Write) -> io::Result<()> {
         if held.len() > HOLDERS {
             let rest: u64 = held.iter().skip(HOLDERS).map(|entry| entry.bytes.0).sum();
             let size = page.style.size(Bytes(rest));
-            writeln!(out, "           and {size} by {} more", held.len() - HOLDERS)?;
+            let sites: u64 = held.iter().skip(HOLDERS).map(|held| held.site.others.max(1)).sum();
+            writeln!(out, "           and {size} by {} more", grouped(sites))?;
         }
     }
     Ok(())
