@@ -152,6 +152,62 @@ fn a_moment_shows_what_was_live_then() {
     assert_eq!(live("1h"), json!(4 * MIB));
     let said = answer(&["leaks", "--at", "@warm"], &path);
     assert!(said.starts_with("Live at 2.505 us"), "{said}");
+    let said = answer(&["leaks", "--at", "1h"], &path);
+    assert!(said.starts_with("Live at 3600.000000000 s, behind the log's end at 1.000000 ms"));
+}
+
+#[test]
+fn the_peak_and_the_end_are_moments_and_a_time_that_was_printed_finds_what_was_then() {
+    let place = Place::new();
+    // As late as a service's peak, and between two events of the same microsecond.
+    let at = 86_400_123_456_789;
+    let path = place.log(
+        "a.gmmt",
+        &Writer::of(vec![
+            event(Kind::DeviceCurrent, 1, &[0]).site(0),
+            event(Kind::DeviceAlloc, at, &[0x4000_0000, 3 * MIB]),
+            event(Kind::Free, at + 6, &[0x4000_0000]),
+            event(Kind::PinnedAlloc, at + 7, &[0x9000, 4096, 0]),
+            event(Kind::DeviceAlloc, at + 90, &[0x4000_0000, MIB]),
+        ]),
+    );
+    let live = |at: &str| value(&["leaks", "--at", at], &path)["live"]["bytes"].clone();
+    let said = answer(&["peak"], &path);
+    let printed = "86400.123456794 s";
+    assert!(said.contains(&format!("peak 3.00 MiB at {printed} (@peak)")), "{said}");
+    assert_eq!(live(printed), json!(3 * MIB));
+    assert_eq!(live("@peak"), json!(3 * MIB));
+    assert_eq!(live("@peak.device"), json!(3 * MIB));
+    assert_eq!(live("@peak.pinned"), json!(0));
+    assert_eq!(live("@end"), json!(MIB));
+    let window = ["leaks", "--since", "@peak.pinned", "--until", "@end"];
+    assert_eq!(value(&window, &path)["live_at_end"].as_array().unwrap().len(), 2);
+    let peak = ["leaks", "--gpu", "0", "--at", "@peak"];
+    assert_eq!(value(&peak, &path)["live"]["bytes"], 3 * MIB);
+    let said = refusal(&["leaks", "--at", "@peak.array"], &path);
+    assert!(said.contains("array has no peak: nothing was ever live"), "{said}");
+    for command in ["report", "summary"] {
+        let said = answer(&[command], &path);
+        assert!(said.contains(printed), "{command}: {said}");
+    }
+}
+
+#[test]
+fn a_report_is_of_a_window_too() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let window = ["report", "--since", "@warm", "--until", "4.5us"];
+    let said = answer(&window, &path);
+    assert!(said.contains("only what took effect from 2.505 us to 4.500 us"), "{said}");
+    let found: Value =
+        serde_json::from_str(&answer(&[&window[..], &["--format", "json"]].concat(), &path))
+            .unwrap();
+    assert_eq!(found["ledgers"]["device"]["allocs"], 1);
+    assert_eq!(found["window"], json!({ "since_ns": 2_505, "until_ns": 4_500 }));
+    let page = place.0.path().join("a.html");
+    let made = [&window[..], &["--format", "html", "-o", page.to_str().unwrap()]].concat();
+    assert!(run(&made, &path).status.success());
+    assert!(fs::read_to_string(page).unwrap().contains("from 2.505 us to 4.500 us"));
 }
 
 #[test]
@@ -176,13 +232,13 @@ fn ledgers_rows_and_units_are_as_asked_for() {
     let place = Place::new();
     let path = place.log("a.gmmt", &two_devices());
     let said = answer(&["peak", "--ledger", "pinned", "--bytes"], &path);
-    assert!(said.contains("peak 4,096 at 4.505 us; live at end 4,096"), "{said}");
+    assert!(said.contains("peak 4,096 at 4.505 us (@peak.pinned); live at end 4,096"), "{said}");
     assert!(!said.contains("cudaMalloc"), "{said}");
     let asked = value(&["peak", "--ledger", "pinned"], &path)["asked"]["pinned"].clone();
     assert_eq!(asked["peak_bytes"], 4096);
     assert_eq!(asked["at_peak"]["by_size"][0]["from_bytes"], 4096);
     let said = answer(&["leaks", "--top", "1"], &path);
-    assert!(said.contains("and 1 more"), "{said}");
+    assert!(said.contains("1 other site"), "{said}");
     let said = answer(&["timeline", "--ledger", "host", "--top", "2"], &path);
     assert!(said.contains("in 2 stretches of time"), "{said}");
 }

@@ -18,6 +18,7 @@ mod progress;
 pub mod question;
 pub mod report;
 pub mod run;
+pub mod within;
 
 use clap::{CommandFactory, Parser, Subcommand};
 

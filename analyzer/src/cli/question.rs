@@ -9,11 +9,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::moment::Moment;
 use super::output::Output;
 use super::report::{read_within, together};
+use super::within::Within;
 use serde_json::Value;
 
 use crate::Error;
-use crate::input::{self, Log};
-use crate::live::Window;
+use crate::input;
 use crate::render::json;
 use crate::render::text::page::{Of, Page, Style};
 use crate::render::text::{Question, answer};
@@ -29,15 +29,13 @@ pub struct Arguments {
     /// Answer as JSON, with the keys of the report.
     #[arg(long)]
     pub json: bool,
-    /// The state at this moment: 1.5s, 300ms, 2m, or @TEXT for the first mark with that text.
+    /// The state at this moment: 1.5s, 300ms, 2m, @TEXT for the first mark with that text, @peak,
+    /// @peak.LEDGER or @end.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["since", "until"])]
     pub at: Option<Moment>,
-    /// Count from this moment on.
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<Moment>,
-    /// Count up to this moment.
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<Moment>,
+    /// The part of the log.
+    #[command(flatten)]
+    pub within: Within,
     /// Only this device.
     #[arg(long, value_name = "N")]
     pub gpu: Option<u32>,
@@ -87,7 +85,9 @@ pub fn run(question: Question, arguments: &Arguments) -> Result<u8, Error> {
     }
     let (mut reports, mut refused) = (Vec::new(), Vec::new());
     for path in &paths {
-        match read_within(path, |log| window(arguments, log)) {
+        match read_within(path, |log| {
+            arguments.within.of(arguments.at.as_ref(), log, arguments.gpu.map(Gpu))
+        }) {
             Ok(report) => reports.push(report),
             Err(error) => refused.push(error),
         }
@@ -112,20 +112,6 @@ pub fn run(question: Question, arguments: &Arguments) -> Result<u8, Error> {
         output.finish()?;
     }
     if refused.is_empty() { Ok(0) } else { Err(together(&refused)) }
-}
-
-fn window(arguments: &Arguments, log: &Log) -> Result<Window, Error> {
-    let stamp = |moment: &Option<Moment>| match moment {
-        Some(moment) => moment.stamp(log).map(Some),
-        None => Ok(None),
-    };
-    let until = if arguments.at.is_some() { &arguments.at } else { &arguments.until };
-    let (since, until) = (stamp(&arguments.since)?, stamp(until)?);
-    if since.zip(until).is_some_and(|(since, until)| since > until) {
-        let path = log.path.display();
-        return Err(Error::Said(format!("{path}: --since is later than --until")));
-    }
-    Ok(Window { since, until })
 }
 
 fn scope(report: &Report, gpu: Option<u32>) -> Result<&ScopeReport, Error> {

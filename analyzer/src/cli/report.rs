@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::files::{Content, Plan};
 use super::output::Output;
 use super::progress::Progress;
+use super::within::Within;
 use crate::Error;
 use crate::input::{self, Log};
 use crate::live::Window;
@@ -28,6 +29,9 @@ pub struct Arguments {
     /// Write to this file instead of stdout, or instead of beside the log (html, svg, png).
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The part of the log.
+    #[command(flatten)]
+    pub within: Within,
     /// Overwrite files that exist.
     #[arg(long)]
     pub force: bool,
@@ -87,10 +91,10 @@ impl Arguments {
 }
 
 /// Writes files of their own for each log. What cannot be read leaves none behind.
-fn write_files(plan: &Plan, logs: &[PathBuf]) -> Result<u8, Error> {
+fn write_files(plan: &Plan, within: &Within, logs: &[PathBuf]) -> Result<u8, Error> {
     let mut refused = Vec::new();
     for job in &plan.jobs(logs)? {
-        match read(&job.log) {
+        match read_within(&job.log, |log| within.of(None, log, None)) {
             Ok(report) => plan.write(job, &report, logs)?,
             Err(error) => refused.push(error),
         }
@@ -117,7 +121,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
         paths.append(&mut input::logs(trace)?);
     }
     if let Some(plan) = plan {
-        return write_files(&plan, &paths);
+        return write_files(&plan, &arguments.within, &paths);
     }
     // One log that cannot be read leaves no output file behind.
     let mut refused = Vec::new();
@@ -125,7 +129,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
     let single = paths.len() == 1;
     let mut output = None;
     for path in &paths {
-        match read(path) {
+        match read_within(path, |log| arguments.within.of(None, log, None)) {
             Ok(report) => reports.push(report),
             Err(error) if single => return Err(error),
             Err(error) => refused.push(error),

@@ -17,6 +17,7 @@ pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
 pub use handles::{GapReport, GapsReport, GraphsReport, HandlesReport, MadeReport, StepReport};
 pub use pools::{PoolReport, PoolWaste, PoolsReport, ResidencyReport};
+pub(crate) use read::apply;
 pub use read::read;
 pub use scope::{
     AgeReport, BlocksReport, Composition, FragmentationReport, LedgerReport, MovedReport,

@@ -81,7 +81,7 @@ pub fn odd(title: &str, odd: &OddReport, out: &mut impl Write) -> io::Result<()>
             example.ledger.name().to_owned(),
             call(&example.site),
             library(&example.site),
-            example.at.to_string(),
+            example.at.exact(),
         ]);
     }
     table.write(out)?;

@@ -43,7 +43,7 @@ pub fn phases(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "\nMarks: {}", grouped(report.mark_count))?;
         let mut table = Table::new([("at", Right), ("", Left)]);
         for mark in report.marks.iter().take(page.style.top) {
-            table.row([mark.at.to_string(), mark.text.clone()]);
+            table.row([mark.at.exact(), mark.text.clone()]);
         }
         table.write(out)?;
         page.more(report.marks.len(), out)?;

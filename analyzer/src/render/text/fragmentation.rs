@@ -28,14 +28,14 @@ pub fn levels(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nFragmentation{}", page.bound())?;
     if let Some((at, worst)) = &report.device_worst {
         writeln!(out, "  device: 2 MiB blocks behind cuMemAlloc")?;
-        blocks(&format!("at worst, at {at}"), worst, out)?;
+        blocks(&format!("at worst, at {}", at.exact()), worst, out)?;
         blocks("at the end", &report.device, out)?;
         pins(page, out)?;
     }
     if let Some(vmm) = report.vmm.as_ref().filter(|vmm| vmm.ranges > 0) {
         writeln!(out, "  vmm: reserved ranges with mappings")?;
         if let Some((at, worst)) = &report.vmm_worst {
-            ranges(&format!("at worst, at {at}"), worst, out)?;
+            ranges(&format!("at worst, at {}", at.exact()), worst, out)?;
         }
         ranges("at the end", vmm, out)?;
         writeln!(out, "    looked at {} moments", grouped(report.looked))?;
@@ -106,7 +106,7 @@ fn blocks(when: &str, blocks: &BlocksReport, out: &mut impl Write) -> io::Result
 fn pins(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let report = &page.scope.fragmentation;
     let Some(at) = report.pins_at.filter(|_| !report.pins.is_empty()) else { return Ok(()) };
-    writeln!(out, "    whose memory lay in blocks under a tenth in use, at {at}")?;
+    writeln!(out, "    whose memory lay in blocks under a tenth in use, at {}", at.exact())?;
     let mut table =
         Table::new([("blocks", Right), ("using", Right), ("call", Left), ("library", Left)]);
     for pin in report.pins.iter().take(page.style.top) {
@@ -161,5 +161,9 @@ pub fn in_a_sentence(page: &Page<'_>) -> Option<String> {
     let report = &page.scope.fragmentation;
     let (at, worst): &(Nanos, BlocksReport) = report.device_worst.as_ref()?;
     let share = percent(worst.waste(), worst.touched);
-    Some(format!("{} of 2 MiB blocks of no use at worst ({share}), at {at}", worst.waste()))
+    Some(format!(
+        "{} of 2 MiB blocks of no use at worst ({share}), at {}",
+        worst.waste(),
+        at.exact()
+    ))
 }

@@ -194,15 +194,24 @@ impl<'a> Page<'a> {
         )
     }
 
-    fn window(&self) -> String {
+    /// The part of the log that this is about, in words behind others; nothing for all of it.
+    #[must_use]
+    pub fn window(&self) -> String {
         let window = self.report.window;
-        match (self.at, window.since, window.until) {
-            (true, _, Some(at)) => format!(" at {at}"),
-            (_, Some(since), Some(until)) => format!(" from {since} to {until}"),
-            (_, Some(since), None) => format!(" since {since}"),
-            (_, None, Some(until)) => format!(" until {until}"),
+        let end = self.report.process.duration;
+        let behind = [window.since, window.until].into_iter().flatten().max();
+        let behind = end.filter(|&end| behind.is_some_and(|moment| moment > end));
+        let behind = behind.map(|end| format!(", behind the log's end at {}", end.exact()));
+        let words = match (self.at, window.since, window.until) {
+            (true, _, Some(at)) => format!(" at {}", at.exact()),
+            (_, Some(since), Some(until)) => {
+                format!(" from {} to {}", since.exact(), until.exact())
+            }
+            (_, Some(since), None) => format!(" since {}", since.exact()),
+            (_, None, Some(until)) => format!(" until {}", until.exact()),
             _ => String::new(),
-        }
+        };
+        words + &behind.unwrap_or_default()
     }
 
     /// How many rows of a table are not shown.
@@ -225,10 +234,10 @@ pub fn exact(bytes: Bytes) -> String {
     if bytes.0 < 1024 { format!("{bytes}") } else { format!("{bytes} ({} B)", grouped(bytes.0)) }
 }
 
-/// A moment, or a dash.
+/// A moment to the last nanosecond, so that `--at` finds what was then; or a dash.
 #[must_use]
 pub fn at(time: Option<Nanos>) -> String {
-    time.map_or_else(|| "-".to_owned(), |time| time.to_string())
+    time.map_or_else(|| "-".to_owned(), Nanos::exact)
 }
 
 /// A device, in words.

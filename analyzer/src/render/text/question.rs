@@ -89,17 +89,22 @@ fn peak(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "  nothing was ever live{}", page.bound())?;
             continue;
         }
-        writeln!(out, "  {}{}", peak_line(page, height), page.bound())?;
+        writeln!(out, "  {}{}", peak_line(page, of, height), page.bound())?;
         held::by_site(page, "Held by", "", &height.at_peak.held, out)?;
         held::by_size_and_age(page, height.at_peak, height.peak_at, out)?;
     }
     Ok(())
 }
 
-fn peak_line(page: &Page<'_>, height: Height<'_>) -> String {
-    let when = height.peak_at.map(|at| format!(" at {at}")).unwrap_or_default();
+fn peak_line(page: &Page<'_>, of: Of, height: Height<'_>) -> String {
+    let named = match of {
+        Of::Sum(Sum::Gpu) => "@peak".to_owned(),
+        _ => format!("@peak.{}", of.name()),
+    };
+    let when = height.peak_at.map(|at| format!(" at {} ({named})", at.exact()));
     let (peak, live) = (page.style.size(height.peak), page.style.size(height.live));
-    format!("peak {peak}{when}; {} {live}", page.live_title().to_lowercase())
+    let live_title = page.live_title().to_lowercase();
+    format!("peak {peak}{}; {live_title} {live}", when.unwrap_or_default())
 }
 
 fn leaks(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {

@@ -44,7 +44,7 @@ fn heights(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             continue;
         };
         let (peak, live) = (page.style.size(height.peak), page.style.size(height.live));
-        let when = height.peak_at.map(|at| format!(" at {at}")).unwrap_or_default();
+        let when = height.peak_at.map(|at| format!(" at {}", at.exact())).unwrap_or_default();
         let title = if sum == Sum::Gpu { "GPU" } else { "Host" };
         let heights = format!("peak {peak}{when}, {} {live}", page.live_title().to_lowercase());
         writeln!(out, "{title:<11}{}{}", page.style.strong(&heights), page.bound())?;

@@ -29,7 +29,11 @@ pub fn in_a_sentence(page: &Page<'_>) -> Option<String> {
     let mut words = format!("{allocated} allocated of {reserved} reserved");
     if let Some((at, worst)) = torch.worst {
         let share = percent(Bytes(worst.free()), Bytes(worst.reserved));
-        words.push_str(&format!(", {} of no use at worst ({share}), at {at}", size(worst.free())));
+        words.push_str(&format!(
+            ", {} of no use at worst ({share}), at {}",
+            size(worst.free()),
+            at.exact()
+        ));
     }
     let failures: u64 = torch.devices.iter().map(|found| found.device.failures).sum();
     if failures > 0 {
@@ -119,7 +123,7 @@ fn failures(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let unknown = || "unknown".to_owned();
     for failure in failures.iter().take(page.style.top) {
         table.row([
-            failure.at.to_string(),
+            failure.at.exact(),
             gpu_name(failure.gpu),
             size(failure.requested),
             size(Bytes(failure.totals.allocated)),
@@ -144,7 +148,7 @@ pub fn segments(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "  segment: PyTorch's segments, reserved less allocated")?;
     let size = |bytes: u64| page.style.size(Bytes(bytes));
     let moments = [
-        torch.worst.map(|(at, totals)| (format!("at worst, at {at}"), totals)),
+        torch.worst.map(|(at, totals)| (format!("at worst, at {}", at.exact()), totals)),
         Some(("at the end".to_owned(), torch.totals)),
     ];
     for (when, totals) in moments.into_iter().flatten() {
@@ -158,7 +162,12 @@ pub fn segments(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         )?;
     }
     if let Some((at, found)) = &torch.worst_segments {
-        holes(page, &format!("at worst of {} looks, at {at}", grouped(torch.looked)), found, out)?;
+        holes(
+            page,
+            &format!("at worst of {} looks, at {}", grouped(torch.looked), at.exact()),
+            found,
+            out,
+        )?;
     }
     holes(page, "at the end", &torch.segments, out)
 }

@@ -107,7 +107,7 @@ pub fn stalls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             grouped(stall.count),
             stall.total.to_string(),
             stall.max.to_string(),
-            longest.map(|longest| longest.at.to_string()).unwrap_or_default(),
+            longest.map(|longest| longest.at.exact()).unwrap_or_default(),
             longest
                 .map(|longest| format!("{} in {}", call(&longest.site), library(&longest.site)))
                 .unwrap_or_default(),
