@@ -11,9 +11,8 @@ use gmmtrace::diff::{Comparison, Run, Side};
 use gmmtrace::render::json;
 use gmmtrace::report::Report;
 use gmmtrace_format::Kind;
-use gmmtrace_format::definition::{Definition, LENGTH};
-use gmmtrace_format::layout::{CHUNK_HEADER, CHUNK_SIZE, CONTENT_DEFINITIONS, PAYLOAD, chunk};
-use support::{Writer, Written, event, put32};
+use gmmtrace_format::definition::Definition;
+use support::{Writer, Written, definitions, event};
 
 const MIB: u64 = 1 << 20;
 
@@ -104,50 +103,16 @@ fn many_devices_and_many_sites_take_what_is_live_and_not_their_product() {
     assert!(grown < 64 * MIB, "{} MiB", grown / MIB);
 }
 
-/// Chunks of definitions, each of which encodes itself and returns its word.
-fn definitions(all: impl Iterator<Item = impl Fn(&mut [u8]) -> u32>) -> Vec<u8> {
-    let begun = || {
-        let mut slot = vec![0; CHUNK_SIZE];
-        let words = [
-            (chunk::STATE, 1),
-            (chunk::CONTENT, CONTENT_DEFINITIONS),
-            (chunk::COMMITTED, PAYLOAD as u32),
-        ];
-        words.into_iter().for_each(|(offset, word)| put32(&mut slot, offset, word));
-        slot
-    };
-    let (mut bytes, mut slot, mut place) = (Vec::new(), begun(), CHUNK_HEADER);
-    for one in all {
-        if CHUNK_SIZE - place < LONGEST + 64 {
-            bytes.append(&mut slot);
-            (slot, place) = (begun(), CHUNK_HEADER);
-        }
-        let word = one(&mut slot[place + 4..]);
-        put32(&mut slot, place, word);
-        place += (word & LENGTH) as usize;
-    }
-    bytes.append(&mut slot);
-    bytes
-}
-
 /// The longest name here.
 const LONGEST: usize = 4_000;
 
-fn site(number: u32, module: u32) -> impl Fn(&mut [u8]) -> u32 {
-    move |out| {
-        let (id, api) = (1_000 + number, support::ALLOC);
-        let site = Definition::Site { id, api, outer: 0, address: id.into(), module };
-        site.encode(out).unwrap()
-    }
+fn site(number: u32, module: u32) -> Definition<'static> {
+    let (id, api) = (1_000 + number, support::ALLOC);
+    Definition::Site { id, api, outer: 0, address: id.into(), module }
 }
 
-fn module(id: u32, length: usize) -> impl Fn(&mut [u8]) -> u32 {
-    move |out| {
-        let path = format!("/{}/{id}.so", "x".repeat(length.saturating_sub(8)));
-        let path = path.as_bytes();
-        let module = Definition::Module { id, start: 0, end: 1, build_id: &[], path };
-        module.encode(out).unwrap()
-    }
+fn path(id: u32, length: usize) -> Vec<u8> {
+    format!("/{}/{id}.so", "x".repeat(length.saturating_sub(8))).into_bytes()
 }
 
 /// As many sites as libraries, each of which holds memory of two ledgers on one of two devices.
@@ -163,7 +128,14 @@ fn many_holders(sites: u32, length: usize) -> Vec<u8> {
         log.push(0, pinned);
     }
     let mut bytes = log.bytes();
-    bytes.extend(definitions((0..sites).map(|number| module(2 + number, length))));
+    let paths: Vec<Vec<u8>> = (2..2 + sites).map(|id| path(id, length)).collect();
+    bytes.extend(definitions((2..).zip(&paths).map(|(id, path)| Definition::Module {
+        id,
+        start: 0,
+        end: 1,
+        build_id: &[],
+        path,
+    })));
     bytes.extend(definitions((0..sites).map(|number| site(number, 2 + number))));
     bytes
 }

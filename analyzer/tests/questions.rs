@@ -113,7 +113,12 @@ fn every_answer_in_json_has_keys_of_the_report() {
     let mut compiler = boon::Compiler::new();
     let schema = compiler.compile(schema_file.to_str().unwrap(), &mut schemas).unwrap();
     for question in QUESTIONS {
-        for more in [&[][..], &["--gpu", "1"], &["--ledger", "device", "--until", "2us"]] {
+        let gpu: &[&str] = if question == "gap" { &[] } else { &["--gpu", "1"] };
+        let ledger: &[&str] = match question {
+            "timeline" | "peak" | "leaks" => &["--ledger", "device", "--until", "2us"],
+            _ => &["--until", "2us"],
+        };
+        for more in [&[][..], gpu, ledger] {
             let found = value(&[&[question], more].concat(), &path);
             let valid = schemas.validate(&found, schema).map_err(|error| format!("{error:#}"));
             assert_eq!(valid, Ok(()), "{question} {more:?}");
@@ -243,6 +248,119 @@ fn ledgers_rows_and_units_are_as_asked_for() {
     assert!(said.contains("in 2 stretches of time"), "{said}");
 }
 
+/// A log in which every option has something to show.
+fn eventful() -> Writer {
+    let mut log = two_devices();
+    let events = &mut log.threads[0];
+    events.push(event(Kind::Copy, 5_100, &[copy::HOST_TO_DEVICE, 0x4400_0000, 0x9000, 65_536, 0]));
+    events.push(event(Kind::DeviceCurrent, 5_200, &[1]).site(0));
+    events.push(event(Kind::AddressReserve, 5_250, &[0x10_0000_0000, 64 * MIB]));
+    for (at, place) in [(5_300, 0_u64), (5_400, 8), (5_500, 16)] {
+        events.push(event(Kind::PhysicalCreate, at, &[place + 1, 2 * MIB, 1, 1]));
+        let map = [0x10_0000_0000 + place * MIB, 2 * MIB, 0, place + 1];
+        events.push(event(Kind::Map, at + 50, &map));
+    }
+    events.push(event(Kind::AddressReserve, 5_260, &[0x20_0000_0000, 64 * MIB]));
+    for (at, place) in [(5_310, 2_u64), (5_410, 6)] {
+        events.push(event(Kind::PhysicalCreate, at, &[place + 1, 2 * MIB, 1, 1]));
+        let map = [0x20_0000_0000 + place * MIB, 2 * MIB, 0, place + 1];
+        events.push(event(Kind::Map, at + 50, &map));
+    }
+    let sample =
+        |at, gpu, process| event(Kind::Sample, at, &[gpu, 99 * MIB, 999 * MIB, process]).site(0);
+    events.extend([sample(5_600, 0, 50 * MIB + 1), sample(5_610, 1, 1)]);
+    events.push(event(Kind::ObjectCreate, 5_700, &[0x7, 2, 0]));
+    events.push(event(Kind::ObjectCreate, 5_800, &[0x8, 3, 0]).site(RUNTIME_SITE));
+    events.extend([sample(5_900, 0, 80 * MIB + 1), sample(5_910, 1, 1)]);
+    events.sort_by_key(|one| one.event.start);
+    log
+}
+
+#[test]
+fn every_option_of_every_question_changes_the_answer_or_is_refused() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &eventful());
+    let options: [&[&str]; 8] = [
+        &["--at", "3us"],
+        &["--since", "@warm"],
+        &["--until", "3us"],
+        &["--gpu", "0"],
+        &["--ledger", "vmm_physical"],
+        &["--top", "1"],
+        &["--bytes"],
+        &["--json"],
+    ];
+    let mut refused = Vec::new();
+    for question in QUESTIONS {
+        let plain = answer(&[question], &path);
+        let json = answer(&[question, "--json"], &path);
+        for option in options {
+            for (format, unchanged) in [(&[][..], &plain), (&["--json"][..], &json)] {
+                if option == ["--json"] && !format.is_empty() {
+                    continue;
+                }
+                let output = run(&[&[question], option, format].concat(), &path);
+                let said = String::from_utf8(output.stdout).unwrap();
+                match output.status.code() {
+                    Some(0) => assert_ne!(&said, unchanged, "{question} {option:?} {format:?}"),
+                    code => {
+                        assert_eq!(code, Some(2));
+                        let words = String::from_utf8(output.stderr).unwrap();
+                        assert!(said.is_empty() && words.contains(option[0]), "{words}");
+                        refused.push(format!("{question} {}{}", option[0], format.concat()));
+                    }
+                }
+            }
+        }
+        let help = answer(&[question], &PathBuf::from("--help"));
+        for name in ["--ledger", "--top", "--gpu"] {
+            let takes = !refused.contains(&format!("{question} {name}"));
+            assert_eq!(help.contains(&format!("{name} ")), takes, "{question} {name}");
+        }
+    }
+    let text: Vec<&String> = refused.iter().filter(|one| !one.ends_with("--json")).collect();
+    let expected = [
+        "summary --ledger",
+        "summary --top",
+        "fragmentation --ledger",
+        "copies --ledger",
+        "copies --top",
+        "gap --gpu",
+        "gap --ledger",
+    ];
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn what_has_no_effect_is_refused_in_reports_and_comparisons_too() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &eventful());
+    let this = path.to_str().unwrap();
+    for (arguments, word) in [
+        (&["report", "--force"][..], "--force is for files"),
+        (&["report", "--theme", "dark"], "--picture, --size and --theme are for"),
+        (&["peak", "--force"], "--output"),
+        (&["diff", "--list", "--force"], "--output"),
+        (&["diff", "--list", "--top", "3"], "--top is for tables"),
+        (&["diff", "--against", this, "--json", "--top", "3"], "--top is for tables"),
+    ] {
+        let said = refusal(&[arguments, &["--"]].concat(), &path);
+        assert!(said.contains(word), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_dash_is_stdout() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let plain = answer(&["peak"], &path);
+    assert_eq!(answer(&["peak", "-o", "-"], &path), plain);
+    assert!(answer(&["report", "-o", "-"], &path).starts_with("gmmtrace report of"));
+    let page = answer(&["report", "--format", "html", "-o", "-"], &path);
+    assert!(page.starts_with("<!"), "{page:.20}");
+    assert!(!PathBuf::from("-").exists());
+}
+
 #[test]
 fn what_cannot_be_answered_is_said_in_a_sentence() {
     let place = Place::new();
@@ -328,7 +446,7 @@ fn a_gap_says_what_explains_the_figure_and_what_does_not() {
         "50.00 MiB  contexts (estimated: it rose when they were made)",
         "6.00 MiB  libraries (estimated: it rose when they were made)",
         "1.00 MiB  unexplained",
-        "6.00 MiB  1.005 us  4.005 us  1 libraries",
+        "6.00 MiB  1.005 us  4.005 us  1 library",
         "1  libraries",
     ] {
         assert!(said.contains(line), "{line}\n{said}");

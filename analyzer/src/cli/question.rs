@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::moment::Moment;
-use super::output::Output;
+use super::output::{Output, refuse_existing, target};
 use super::report::{read_within, together};
 use super::within::Within;
 use serde_json::Value;
@@ -42,18 +42,46 @@ pub struct Arguments {
     /// Only this ledger or sum; may be given several times.
     #[arg(long, value_name = "NAME", value_parser = of())]
     pub ledger: Vec<Of>,
-    /// Rows of a table.
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = top)]
-    pub top: usize,
+    /// Rows of a table: 15 if it is not given.
+    #[arg(long, value_name = "N", value_parser = top, conflicts_with = "json")]
+    pub top: Option<usize>,
     /// Bytes to the last one instead of binary units.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub bytes: bool,
-    /// Write to this file instead of stdout.
+    /// Write to this file instead of stdout, which is `-`.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Overwrite the file if it exists.
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     pub force: bool,
+}
+
+/// Options that a question has no use for: they are not in its help, and refused.
+#[must_use]
+pub const fn without(question: Question) -> &'static [&'static str] {
+    match question {
+        Question::Timeline | Question::Peak | Question::Leaks => &[],
+        Question::Fragmentation => &["ledger"],
+        Question::Summary | Question::Copies => &["ledger", "top"],
+        Question::Gap => &["ledger", "gpu"],
+    }
+}
+
+/// Refuses what the question would not look at.
+fn check(question: Question, arguments: &Arguments) -> Result<(), Error> {
+    let given = [
+        ("ledger", !arguments.ledger.is_empty()),
+        ("top", arguments.top.is_some()),
+        ("gpu", arguments.gpu.is_some()),
+    ];
+    let refused = |name: &str| without(question).contains(&name);
+    let Some((name, _)) = given.into_iter().find(|&(name, given)| given && refused(name)) else {
+        return Ok(());
+    };
+    let takes = |question: &&Question| !without(**question).contains(&name);
+    let others: Vec<&str> = Question::ALL.iter().filter(takes).map(|one| one.name()).collect();
+    let text = format!("`{}` has no --{name}; {} have", question.name(), others.join(", "));
+    Err(Error::Said(text))
 }
 
 /// Names of ledgers and sums, which completions know too.
@@ -62,7 +90,8 @@ fn of() -> impl TypedValueParser<Value = Of> {
     names.try_map(|name| Of::all().find(|of| of.name() == name).ok_or("no ledger"))
 }
 
-fn top(text: &str) -> Result<usize, String> {
+/// A number of rows.
+pub(super) fn top(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("a number of rows, 1 or more".to_owned()),
         Ok(rows) => Ok(rows),
@@ -75,10 +104,9 @@ fn top(text: &str) -> Result<usize, String> {
 /// When a log cannot be read, a moment or a device is not in it, or the answer not be written.
 /// The other logs are answered first.
 pub fn run(question: Question, arguments: &Arguments) -> Result<u8, Error> {
-    if let Some(path) = arguments.output.as_deref().filter(|path| path.exists() && !arguments.force)
-    {
-        return Err(Error::Exists(path.to_path_buf()));
-    }
+    check(question, arguments)?;
+    let output = target(arguments.output.as_deref());
+    refuse_existing(output, arguments.force)?;
     let mut paths = Vec::new();
     for trace in &arguments.traces {
         paths.append(&mut input::logs(trace)?);
@@ -103,7 +131,7 @@ pub fn run(question: Question, arguments: &Arguments) -> Result<u8, Error> {
         }
     }
     if !pages.is_empty() {
-        let mut output = Output::open(arguments.output.as_deref(), arguments.force, &paths)?;
+        let mut output = Output::open(output, arguments.force, &paths)?;
         let written = match arguments.json {
             true => write_json(question, arguments, &pages, output.writer()),
             false => write_text(question, arguments, &pages, output.writer()),
@@ -145,9 +173,10 @@ fn write_text(
     pages: &[(&Report, &ScopeReport)],
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
-    let terminal = arguments.output.is_none() && io::stdout().is_terminal();
+    let terminal = target(arguments.output.as_deref()).is_none() && io::stdout().is_terminal();
     let colour = terminal && wants_colour();
-    let style = Style { top: arguments.top, bytes: arguments.bytes, colour };
+    let top = arguments.top.unwrap_or(Style::default().top);
+    let style = Style { top, bytes: arguments.bytes, colour };
     for (number, &(report, scope)) in pages.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::files::{Content, Plan};
-use super::output::Output;
+use super::output::{Output, refuse_existing, target};
 use super::progress::Progress;
 use super::within::Within;
 use crate::Error;
@@ -26,7 +26,8 @@ pub struct Arguments {
     /// What to write.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Write to this file instead of stdout, or instead of beside the log (html, svg, png).
+    /// Write to this file instead of stdout, or instead of beside the log (html, svg, png); `-` is
+    /// stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The part of the log.
@@ -68,6 +69,10 @@ impl Arguments {
         if !drawn && (self.picture.is_some() || self.size.is_some() || self.theme.is_some()) {
             let text = "--picture, --size and --theme are for --format svg and png";
             return Err(Error::Said(text.to_owned()));
+        }
+        let stdout = target(self.output.as_deref()).is_none();
+        if matches!(self.format, Format::Text | Format::Json) && stdout && self.force {
+            return Err(Error::Said("--force is for files; name one with -o".to_owned()));
         }
         let pictures = match (self.picture, &self.output) {
             (Some(picture), _) => vec![picture],
@@ -112,10 +117,7 @@ fn write_files(plan: &Plan, within: &Within, logs: &[PathBuf]) -> Result<u8, Err
 /// When a log cannot be read or the report not be written. The other logs are reported first.
 pub fn run(arguments: &Arguments) -> Result<u8, Error> {
     let plan = arguments.plan()?;
-    if let Some(path) = arguments.output.as_deref().filter(|path| path.exists() && !arguments.force)
-    {
-        return Err(Error::Exists(path.to_path_buf()));
-    }
+    refuse_existing(target(arguments.output.as_deref()), arguments.force)?;
     let mut paths = Vec::new();
     for trace in &arguments.traces {
         paths.append(&mut input::logs(trace)?);
@@ -155,7 +157,7 @@ fn opened<'a>(
     match output {
         Some(output) => Ok(output),
         None => {
-            let made = Output::open(arguments.output.as_deref(), arguments.force, inputs)?;
+            let made = Output::open(target(arguments.output.as_deref()), arguments.force, inputs)?;
             Ok(output.insert(made))
         }
     }

@@ -6,7 +6,7 @@ use super::page::{Page, at, call, library};
 use crate::live::Made;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
-use crate::render::words::limit;
+use crate::render::words::{limit, of_class};
 use crate::report::{GapReport, StepReport};
 use crate::units::Bytes;
 
@@ -107,9 +107,7 @@ fn steps(
 }
 
 fn counted(made: &[(Made, u64)]) -> String {
-    let words = made
-        .iter()
-        .map(|(made, count)| format!("{} {}", grouped(*count), made.name().replace('_', " ")));
+    let words = made.iter().map(|(made, count)| of_class(*count, made.name()));
     words.collect::<Vec<String>>().join(", ")
 }
 

@@ -35,7 +35,7 @@ pub fn by_site(
     let named = named.count();
     for entry in held.iter().take(named) {
         table.row([
-            entry.bytes.to_string(),
+            page.style.size(entry.bytes),
             grouped(entry.bytes.0),
             grouped(entry.count),
             entry.ledger.name().to_owned(),
@@ -46,7 +46,7 @@ pub fn by_site(
     }
     if let Some(others) = others(held.get(named..).unwrap_or_default()) {
         table.row([
-            others.bytes.to_string(),
+            page.style.size(others.bytes),
             grouped(others.bytes.0),
             grouped(others.count),
             String::new(),
@@ -100,8 +100,8 @@ pub fn by_size(
     let most = classes.iter().map(|class| class.bytes.0).max().unwrap_or(0);
     for class in classes {
         table.row([
-            class.from.to_string(),
-            Bytes(class.to.0.saturating_add(1)).to_string(),
+            page.style.size(class.from),
+            page.style.size(Bytes(class.to.0.saturating_add(1))),
             grouped(class.count),
             page.style.size(class.bytes),
             bar(class.bytes.0, most),

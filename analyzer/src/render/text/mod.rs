@@ -44,7 +44,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
         let title = "The peak of GPU memory was made of";
         held::by_site(page, title, "", &gpu.at_peak.held, out)?;
     }
-    fragmentation::levels(page, out)?;
+    fragmentation::section(page, out)?;
     graphs::graphs(page, out)?;
     traffic::copies(page, out)?;
     traffic::stalls(page, out)?;

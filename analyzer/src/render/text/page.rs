@@ -84,6 +84,12 @@ impl Style {
         if self.bytes { grouped(bytes.0) } else { bytes.to_string() }
     }
 
+    /// A size in both ways, or to the last byte alone.
+    #[must_use]
+    pub fn exact(&self, bytes: Bytes) -> String {
+        if self.bytes { grouped(bytes.0) } else { exact(bytes) }
+    }
+
     /// Text that answers the question.
     #[must_use]
     pub fn strong(&self, text: &str) -> String {
@@ -170,6 +176,17 @@ impl<'a> Page<'a> {
             (false, true, _) => "Live at its end",
             (false, false, WriterState::Running) => "Live so far",
             _ => "Live at end",
+        }
+    }
+
+    /// When what is left is left, in words.
+    #[must_use]
+    pub fn end(&self) -> &'static str {
+        match (self.at, self.report.window.until.is_some(), self.report.trace.state) {
+            (true, ..) => "then",
+            (false, true, _) => "at the window's end",
+            (false, false, WriterState::Running) => "so far",
+            _ => "at the end",
         }
     }
 

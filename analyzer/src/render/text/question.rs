@@ -27,6 +27,33 @@ pub enum Question {
     Gap,
 }
 
+impl Question {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::Summary,
+        Self::Timeline,
+        Self::Peak,
+        Self::Leaks,
+        Self::Fragmentation,
+        Self::Copies,
+        Self::Gap,
+    ];
+
+    /// The command that asks it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Timeline => "timeline",
+            Self::Peak => "peak",
+            Self::Leaks => "leaks",
+            Self::Fragmentation => "fragmentation",
+            Self::Copies => "copies",
+            Self::Gap => "gap",
+        }
+    }
+}
+
 /// Writes the answer.
 ///
 /// # Errors
@@ -43,12 +70,10 @@ pub fn answer(question: Question, page: &Page<'_>, out: &mut impl Write) -> io::
         Question::Fragmentation => {
             page.head("Fragmentation", out)?;
             let report = &page.scope.fragmentation;
-            if report.device_worst.is_none()
-                && report.vmm.as_ref().is_none_or(|vmm| vmm.ranges == 0)
-            {
-                writeln!(out, "\nno device blocks and no mappings were seen")?;
-                torch::segments(page, out)?;
-                return writeln!(out, "pools: not counted by this version");
+            let no_ranges = report.vmm.as_ref().is_none_or(|vmm| vmm.ranges == 0);
+            if report.device_worst.is_none() && no_ranges && report.pool.is_none() {
+                writeln!(out, "\nno device blocks, no mappings and no pools were seen")?;
+                return torch::segments(page, out);
             }
             fragmentation::levels(page, out)
         }

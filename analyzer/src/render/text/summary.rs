@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::page::{Of, Page, call, ending, exact, failures, library, losses};
+use super::page::{Of, Page, call, ending, failures, library, losses};
 use super::{fragmentation, timeline, torch};
 use crate::live::{Direction, Sum};
 use crate::render::table::Align::{Left, Right};
@@ -194,9 +194,10 @@ fn doubts(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     if !report.trace.calibrated {
         writeln!(out, "           the clock could not be calibrated: times are in ticks")?;
     }
-    let peak = page.height(Of::Sum(Sum::Gpu)).map(|height| exact(height.peak));
+    let peak = page.height(Of::Sum(Sum::Gpu)).map(|height| page.style.exact(height.peak));
     let used = report.sampled.iter().map(|entry| entry.sampled.max_process).max().flatten();
     if let Some((peak, used)) = peak.zip(used) {
+        let used = page.style.size(used);
         writeln!(out, "NVML       this process used {used} at most; the ledgers' peak is {peak}")?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::fragmentation::percent;
 use super::page::{Page, at, gpu_name};
 use crate::live::{SegmentGaps, Segments};
 use crate::render::table::Align::{Left, Right};
-use crate::render::table::{Table, grouped};
+use crate::render::table::{Table, counted, grouped};
 use crate::report::{Scope, TorchDeviceReport};
 use crate::units::{Bytes, Gpu};
 
@@ -149,7 +149,7 @@ pub fn segments(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let size = |bytes: u64| page.style.size(Bytes(bytes));
     let moments = [
         torch.worst.map(|(at, totals)| (format!("at worst, at {}", at.exact()), totals)),
-        Some(("at the end".to_owned(), torch.totals)),
+        Some((page.end().to_owned(), torch.totals)),
     ];
     for (when, totals) in moments.into_iter().flatten() {
         writeln!(
@@ -169,7 +169,7 @@ pub fn segments(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             out,
         )?;
     }
-    holes(page, "at the end", &torch.segments, out)
+    holes(page, page.end(), &torch.segments, out)
 }
 
 fn holes(page: &Page<'_>, when: &str, found: &Segments, out: &mut impl Write) -> io::Result<()> {
@@ -199,24 +199,24 @@ fn holes(page: &Page<'_>, when: &str, found: &Segments, out: &mut impl Write) ->
         ("shattered", Right),
         ("kept apart by", Left),
     ]);
-    for gaps in &found.worst {
-        table.row(row(gaps));
+    for gaps in found.worst.iter().take(page.style.top) {
+        table.row(row(page, gaps));
     }
     table.write(out)
 }
 
-fn row(gaps: &SegmentGaps) -> [String; 7] {
+fn row(page: &Page<'_>, gaps: &SegmentGaps) -> [String; 7] {
     let other = Bytes(gaps.free.0.saturating_sub(gaps.largest.0));
     let pin = gaps.pin.map(|run| {
-        let blocks = if run.blocks == 1 { "1 block" } else { &format!("{} blocks", run.blocks) };
-        format!("{blocks} of {} at {:#x}", run.bytes, run.address)
+        let blocks = counted(run.blocks, "block", "blocks");
+        format!("{blocks} of {} at {:#x}", page.style.size(run.bytes), run.address)
     });
     [
         format!("{:#x}", gaps.address),
-        gaps.bytes.to_string(),
+        page.style.size(gaps.bytes),
         grouped(gaps.blocks),
-        gaps.free.to_string(),
-        gaps.largest.to_string(),
+        page.style.size(gaps.free),
+        page.style.size(gaps.largest),
         percent(other, gaps.free),
         pin.unwrap_or_default(),
     ]
