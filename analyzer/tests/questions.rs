@@ -84,6 +84,7 @@ fn a_summary_fits_a_screen_and_says_what_matters() {
     assert!(!said.contains('\u{1b}'), "no colours but on a terminal");
     for line in [
         "GPU        peak 11.00 MiB at 2.005 us, live at end 4.00 MiB",
+        "Marks      warm at 2.505 us",
         "Host       peak 4.00 KiB at 4.505 us, live at end 4.00 KiB",
         "At peak    11.00 MiB by cudaMalloc > cuMemAlloc_v2 in x.so",
         "Left       4.00 MiB by cudaMalloc > cuMemAlloc_v2 in x.so",

@@ -3,8 +3,8 @@
 use super::memory::sizes;
 use super::table::{Cell, Table, note, section, sub};
 use crate::live::MARKS;
-use crate::render::grouped;
 use crate::render::picture::{copy_words, site_words};
+use crate::render::{counted, grouped};
 use crate::report::{MovedReport, Report, StallReport, layer_name};
 use crate::units::Bytes;
 
@@ -174,6 +174,6 @@ fn phases(report: &Report, out: &mut String) {
         table.write(out);
     }
     if report.uncounted_ranges > 0 {
-        note(out, format!("{} ranges past the cap.", grouped(report.uncounted_ranges)));
+        note(out, format!("{} past the cap.", counted(report.uncounted_ranges, "range", "ranges")));
     }
 }

@@ -128,7 +128,10 @@ fn losses(report: &Report) -> String {
         words.push(format!("the log is damaged in {places}"));
     }
     if coverage.unknown_kinds > 0 {
-        words.push(format!("{} events of unknown kinds", grouped(coverage.unknown_kinds)));
+        words.push(format!(
+            "{} of unknown kinds",
+            counted(coverage.unknown_kinds, "event", "events")
+        ));
     }
     match words.as_slice() {
         [] => "Nothing that was recorded is missing.".to_owned(),

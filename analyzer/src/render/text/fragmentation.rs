@@ -99,11 +99,11 @@ fn blocks(
 ) -> io::Result<()> {
     writeln!(
         out,
-        "    {when}: {} asked for lie in {} of blocks: {} of no use ({})",
-        page.style.size(blocks.requested),
-        page.style.size(blocks.touched),
+        "    {when}: {} of no use ({})\n      {} asked for lie in {} of blocks",
         page.style.exact(blocks.waste()),
         percent(blocks.waste(), blocks.touched),
+        page.style.size(blocks.requested),
+        page.style.size(blocks.touched),
     )?;
     if blocks.sparse > 0 {
         writeln!(
@@ -132,13 +132,16 @@ fn pins(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
 fn ranges(page: &Page<'_>, when: &str, vmm: &VmmReport, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "    {when}: {} of {}, {} mapped, {} in holes; {} of physical memory mapped nowhere",
+        "    {when}: {} of {}, {} mapped, {} in holes",
         counted(vmm.ranges, "range", "ranges"),
         page.style.size(vmm.reserved),
         page.style.size(vmm.mapped),
         page.style.size(vmm.free),
-        page.style.size(vmm.unmapped_physical),
     )?;
+    if vmm.unmapped_physical.0 > 0 {
+        let bytes = page.style.size(vmm.unmapped_physical);
+        writeln!(out, "      physical memory mapped nowhere: {bytes}")?;
+    }
     if vmm.worst.is_empty() {
         return Ok(());
     }

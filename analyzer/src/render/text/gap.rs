@@ -37,7 +37,13 @@ pub fn whole(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn reading(page: &Page<'_>, title: &str, gap: &GapReport, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "\n{title}: {} at {}{}", page.style.size(gap.process), gap.at, page.bound())?;
+    writeln!(
+        out,
+        "\n{title}: {} at {}{}",
+        page.style.size(gap.process),
+        gap.at.exact(),
+        page.bound()
+    )?;
     let explained = &gap.explained;
     let graph = if explained.graph_told { "graphs, as the driver told" } else { "graphs in use" };
     let pool = match explained.async_reserved {
@@ -97,7 +103,7 @@ fn steps(
         table.row([
             signed(page, step.unexplained),
             at(step.since),
-            step.at.to_string(),
+            step.at.exact(),
             counted(&step.made),
             counted(&step.destroyed),
         ]);
@@ -185,7 +191,7 @@ fn left(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             made.class.name().replace('_', " "),
             call(&made.site),
             library(&made.site),
-            made.oldest.to_string(),
+            made.oldest.exact(),
         ]);
     }
     table.write(out)?;

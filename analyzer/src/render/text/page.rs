@@ -239,10 +239,30 @@ impl<'a> Page<'a> {
         let top = self.style.top;
         if all > top {
             let rest = grouped((all - top) as u64);
-            writeln!(out, "  and {rest} more; JSON has them all")?;
+            writeln!(out, "  and {rest} more in JSON")?;
         }
         Ok(())
     }
+}
+
+/// Columns that a line of words has at most, unless one word is longer.
+const COLUMNS: usize = 100;
+
+/// Words behind a title, with commas between them, in as many lines as they need.
+///
+/// # Errors
+/// As `out` says.
+pub fn list(title: &str, words: &[String], out: &mut impl Write) -> io::Result<()> {
+    let mut line = format!("  {title}:");
+    for (number, word) in words.iter().enumerate() {
+        let comma = if number + 1 < words.len() { "," } else { "" };
+        if line.chars().count() + word.chars().count() + 2 > COLUMNS {
+            writeln!(out, "{line}")?;
+            line = "   ".to_owned();
+        }
+        line.push_str(&format!(" {word}{comma}"));
+    }
+    writeln!(out, "{line}")
 }
 
 /// Bytes in both ways.
@@ -368,10 +388,12 @@ pub fn losses(report: &Report) -> String {
         .map(|loss| format!("{} {}", grouped(loss.count), loss.cause.replace('_', " ")))
         .collect();
     if !coverage.salvage.is_empty() {
-        words.push(format!("the log is damaged in {} places", coverage.salvage.len()));
+        let places = counted(coverage.salvage.len() as u64, "place", "places");
+        words.push(format!("the log is damaged in {places}"));
     }
     if coverage.unknown_kinds > 0 {
-        words.push(format!("{} events of unknown kinds", grouped(coverage.unknown_kinds)));
+        let events = counted(coverage.unknown_kinds, "event", "events");
+        words.push(format!("{events} of unknown kinds"));
     }
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::page::{Height, Of, Page};
 use super::{fragmentation, gap, held, summary, timeline, torch, traffic};
 use crate::live::{Ledger, Sum};
+use crate::render::table::counted;
 use crate::report::{ABSENT, Scope};
 use crate::units::{Bytes, Nanos};
 
@@ -75,6 +76,7 @@ pub fn answer(question: Question, page: &Page<'_>, out: &mut impl Write) -> io::
                 writeln!(out, "\nno device blocks, no mappings and no pools were seen")?;
                 return torch::segments(page, out);
             }
+            writeln!(out)?;
             fragmentation::levels(page, out)
         }
         Question::Copies => copies(page, out),
@@ -176,8 +178,10 @@ fn copies(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     if page.report.failed_copies > 0 || page.report.failed_sets > 0 {
         writeln!(
             out,
-            "  failed: {} copies, {} sets",
-            page.report.failed_copies, page.report.failed_sets
+            "  failed: {}, {}{}",
+            counted(page.report.failed_copies, "copy", "copies"),
+            counted(page.report.failed_sets, "set", "sets"),
+            if page.scope.scope == Scope::All { "" } else { " (of all devices)" },
         )?;
     }
     traffic::by_size(page, out)?;

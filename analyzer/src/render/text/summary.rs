@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::page::{Of, Page, call, ending, failures, library, losses};
+use super::page::{Of, Page, call, elided, ending, failures, library, losses};
 use super::{fragmentation, timeline, torch};
 use crate::live::{Direction, Sum};
 use crate::render::table::Align::{Left, Right};
-use crate::render::table::{Table, clean, grouped};
+use crate::render::table::{Table, clean, counted, grouped};
 use crate::report::{HeldReport, MovedReport};
 use crate::units::{Bytes, Nanos};
 
@@ -35,6 +35,7 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     }
     copies(page, out)?;
     stalls(page, out)?;
+    marks(page, out)?;
     doubts(page, out)
 }
 
@@ -144,6 +145,22 @@ fn stalls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     wrapped("Calls", &parts, out)
 }
 
+/// How many marks there are, and the first of them.
+fn marks(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+    /// Marks that are named.
+    const NAMED: usize = 3;
+    let report = page.report;
+    let named = report.marks.iter().take(NAMED);
+    let mut parts: Vec<String> = named
+        .map(|mark| format!("{} at {}", clean(&elided(&mark.text, 40)), mark.at.exact()))
+        .collect();
+    let more = report.mark_count.saturating_sub(parts.len() as u64);
+    if more > 0 {
+        parts.push(format!("and {} more", grouped(more)));
+    }
+    wrapped("Marks", &parts, out)
+}
+
 /// Parts in as few lines of a terminal's width as they need.
 fn wrapped(title: &str, parts: &[String], out: &mut impl Write) -> io::Result<()> {
     const COLUMNS: usize = 80;
@@ -177,16 +194,16 @@ fn doubts(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", show("Losses", losses(report)))?;
     let memory = report.coverage.passed_names.iter().filter(|passed| passed.memory).count();
     let odd = [
-        (report.unknown_frees.count, "frees of what was not live"),
-        (report.overlaps.count, "allocations where something was live"),
-        (report.stale.count, "live blocks of which a later one takes a part"),
-        (memory as u64, "memory functions that were looked up and are not hooked"),
-        (report.in_flight.len() as u64, "calls that had not returned"),
+        (report.unknown_frees.count, "free", "frees", "of what was not live"),
+        (report.overlaps.count, "allocation", "allocations", "where something was live"),
+        (report.stale.count, "live block", "live blocks", "of which a later one takes a part"),
+        (memory as u64, "memory function", "memory functions", "looked up without a hook"),
+        (report.in_flight.len() as u64, "call", "calls", "that had not returned"),
     ];
     let words: Vec<String> = odd
         .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", grouped(*count)))
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many, what)| format!("{} {what}", counted(*count, one, many)))
         .collect();
     if !words.is_empty() {
         writeln!(out, "{}", show("Doubts", words.join("; ")))?;

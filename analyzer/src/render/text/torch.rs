@@ -37,11 +37,14 @@ pub fn in_a_sentence(page: &Page<'_>) -> Option<String> {
     }
     let failures: u64 = torch.devices.iter().map(|found| found.device.failures).sum();
     if failures > 0 {
-        words.push_str(&format!("; {} requests found no memory", grouped(failures)));
+        words.push_str(&format!("; {} found no memory", counted(failures, "request", "requests")));
     }
     let wrong: u64 = torch.devices.iter().map(|found| found.device.mismatches).sum();
     if wrong > 0 {
-        words.push_str(&format!("; {} totals are not what was counted", grouped(wrong)));
+        words.push_str(&format!(
+            "; {} not what was counted",
+            counted(wrong, "total is", "totals are")
+        ));
     }
     Some(words)
 }
@@ -164,7 +167,7 @@ pub fn segments(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     if let Some((at, found)) = &torch.worst_segments {
         holes(
             page,
-            &format!("at worst of {} looks, at {}", grouped(torch.looked), at.exact()),
+            &format!("at worst of {}, at {}", counted(torch.looked, "look", "looks"), at.exact()),
             found,
             out,
         )?;
@@ -176,8 +179,8 @@ fn holes(page: &Page<'_>, when: &str, found: &Segments, out: &mut impl Write) ->
     let size = |bytes: u64| page.style.size(Bytes(bytes));
     writeln!(
         out,
-        "    {when}: {} segments of {}, {} of them empty ({}); largest hole {}",
-        grouped(found.all.count),
+        "    {when}: {} of {}, {} of them empty ({}); largest hole {}",
+        counted(found.all.count, "segment", "segments"),
         size(found.all.bytes),
         grouped(found.empty.count),
         size(found.empty.bytes),
