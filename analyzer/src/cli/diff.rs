@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -171,10 +172,14 @@ fn read(path: &Path) -> Result<Run, Error> {
     let mut file = open(path).map_err(told)?;
     let mut start = Vec::new();
     Read::by_ref(&mut file).take(SNIFFED).read_to_end(&mut start).map_err(told)?;
-    let regular = file.metadata().map_err(told)?.is_file();
+    let what = file.metadata().map_err(told)?.file_type();
+    let regular = what.is_file();
     let reports = match kind(&start) {
-        Kind::Log if !regular && start.is_empty() => {
+        Kind::Log if what.is_fifo() && start.is_empty() => {
             return Err(Error::Said(format!("{name}: a pipe that nobody writes to")));
+        }
+        Kind::Log if !regular && start.is_empty() => {
+            return Err(Error::Said(format!("{name}: not a file, and nothing comes from it")));
         }
         Kind::Log if !regular => {
             let text = "a log in a pipe cannot be read from its middle; save it to a file";

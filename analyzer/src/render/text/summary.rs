@@ -20,7 +20,12 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     page.head("Summary", out)?;
     writeln!(out, "Process    {}", ending(page.report))?;
     if page.report.trace.events == 0 {
-        writeln!(out, "           no event in this window")?;
+        let window = page.report.window;
+        let words = match window.since.or(window.until) {
+            Some(_) => "no event in this window",
+            None => "the log holds no event",
+        };
+        writeln!(out, "           {words}")?;
     }
     heights(page, out)?;
     for sum in Sum::ALL {
@@ -68,7 +73,10 @@ fn holders(page: &Page<'_>, sum: Sum, out: &mut impl Write) -> io::Result<()> {
     let Some(height) = page.height(Of::Sum(sum)).filter(|_| sum == Sum::Gpu) else {
         return Ok(());
     };
-    let parts = [("At peak", &height.at_peak.held), ("Left", &height.at_end.held)];
+    let parts = [
+        ("At peak", &height.at_peak.held),
+        (if page.at { "Then" } else { "Left" }, &height.at_end.held),
+    ];
     for (title, held) in parts {
         let mut title = title;
         for entry in held.iter().take(HOLDERS) {
