@@ -234,6 +234,40 @@ fn unified_copies_go_by_what_the_ledgers_hold_at_their_ends() {
     assert_eq!((&report["failed_copies"], &report["failed_sets"]), (&json!(1), &json!(1)));
 }
 
+/// JAX reads its loops' counters from pinned memory by `cuMemcpyDtoHAsync`.
+#[test]
+fn page_locked_memory_at_an_end_on_the_device_is_host_memory() {
+    let (to_device, to_host, within) =
+        (copy::HOST_TO_DEVICE, copy::DEVICE_TO_HOST, copy::DEVICE_TO_DEVICE);
+    let report = Writer::of(vec![
+        event(Kind::DeviceAlloc, 1, &[0x1000, 0x100]),
+        event(Kind::PinnedAlloc, 2, &[0x8000, 0x100, 0]),
+        event(Kind::HostRegister, 3, &[0x9000, 0x100, 0]),
+        event(Kind::Copy, 20, &[to_host, 0x7777, 0x8008, 1, 0]),
+        event(Kind::Copy, 30, &[to_device, 0x9008, 0x7777, 2, 0]),
+        event(Kind::Copy, 40, &[within, 0x8000, 0x9000, 4, 0]),
+        event(Kind::Copy, 50, &[within, 0x1000, 0x9000, 8, 0]),
+        event(Kind::Copy, 60, &[within, 0x8000, 0x1000, 16, 0]),
+        event(Kind::Copy, 70, &[to_host, 0x8000, 0x1000, 32, 0]),
+        event(Kind::Copy, 80, &[to_device, 0x5000, 0x8000, 64, 0]),
+    ])
+    .json();
+    assert_valid(&report);
+    let rows = report["copies"].as_array().unwrap().iter();
+    let bytes: Vec<_> = rows
+        .map(|row| [&row["direction"], &row["host_memory"], &row["bytes"]].map(Value::to_string))
+        .map(|row| row.join(" ").replace('"', ""))
+        .collect();
+    let expected = [
+        "host_to_device pinned 64",
+        "host_to_device registered 8",
+        "device_to_host pinned 48",
+        "host_to_host registered 4",
+        "host_to_host pageable 3",
+    ];
+    assert_eq!(bytes, expected);
+}
+
 #[test]
 fn a_peak_says_what_it_was_made_of() {
     let report = Writer::of(vec![

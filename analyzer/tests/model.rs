@@ -379,6 +379,7 @@ fn moved(moved: &Moved) -> Value {
         "total_ns": lengths.iter().sum::<u64>(),
         "max_ns": lengths.iter().max().unwrap_or(&0),
         "by_size": by_size(sizes.iter().copied()),
+        "bound": false,
     })
 }
 
@@ -431,6 +432,7 @@ impl Expected {
                 "count": calls.len(),
                 "total_ns": calls.iter().map(|call| call.length).sum::<u64>(),
                 "max_ns": calls.iter().map(|call| call.length).max().unwrap_or(0),
+                "bound": false,
                 "by_length": classes.collect::<Vec<_>>(),
             });
             let found = &report["stalls"][name];

@@ -187,7 +187,7 @@ fn what_nvml_shows_is_explained_and_rises_are_set_beside_what_was_made() {
         max["objects"],
         json!([
             {"of": ["contexts"], "bytes": 50 * MIB, "estimated": true},
-            {"of": ["libraries", "graph_execs"], "bytes": 9 * MIB, "estimated": true},
+            {"of": ["pools", "libraries", "graph_execs"], "bytes": 9 * MIB, "estimated": true},
         ])
     );
     assert_eq!(max["unexplained_bytes"], 0);
@@ -201,6 +201,85 @@ fn what_nvml_shows_is_explained_and_rises_are_set_beside_what_was_made() {
     assert_eq!([&steps[1]["change_bytes"], &steps[1]["unexplained_bytes"]], [22 * MIB, 9 * MIB]);
     assert_eq!(steps[2]["destroyed"], json!({"libraries": 1}));
     assert_eq!(steps[2]["unexplained_bytes"], -2 * 1_048_576);
+}
+
+fn gap_at(events: &[Written], at: usize) -> (Value, i64) {
+    let report = Writer::of(events[..=at].to_vec()).json();
+    assert_valid(&report);
+    let last = &report["gap"]["last"];
+    let rows = last["objects"].as_array().unwrap().iter();
+    let rows: Vec<Value> = rows.map(|row| json!([row["of"], row["bytes"]])).collect();
+    (Value::Array(rows), last["unexplained_bytes"].as_i64().unwrap())
+}
+
+/// What pools reserve no call tells: PyTorch's backend `cudaMallocAsync` keeps all of it, without
+/// asking the driver how much that is.
+#[test]
+fn what_pools_keep_counts_for_them() {
+    let take = |at, address, bytes| event(Kind::PoolAlloc, at, &[address, bytes, 0, 0]);
+    let give = |at, address| event(Kind::PoolFree, at, &[address, 0]);
+    let events = [
+        sample(10, 0, 900 * MIB, Some(500 * MIB)),
+        take(20, 0x1000_0000, 10 * MIB),
+        sample(30, 0, 900 * MIB, Some(532 * MIB)),
+        // Within what is reserved.
+        take(40, 0x2000_0000, 15 * MIB),
+        sample(50, 0, 900 * MIB, Some(532 * MIB)),
+        give(60, 0x1000_0000),
+        give(70, 0x2000_0000),
+        sample(80, 0, 900 * MIB, Some(532 * MIB)),
+        // At a synchronisation, which makes no event.
+        sample(90, 0, 900 * MIB, Some(500 * MIB)),
+    ];
+    let contexts = json!([["contexts"], 500 * MIB]);
+    let pools = |bytes: u64| json!([contexts.clone(), [["pools"], bytes]]);
+    assert_eq!(gap_at(&events, 2), (pools(22 * MIB), 0));
+    assert_eq!(gap_at(&events, 4), (pools(7 * MIB), 0));
+    assert_eq!(gap_at(&events, 7), (pools(32 * MIB), 0));
+    assert_eq!(gap_at(&events, 8), (json!([contexts]), 0));
+}
+
+/// What must not be released is still there, whoever asks.
+#[test]
+fn a_release_threshold_says_what_pools_keep_at_least() {
+    let attribute = |at, value| event(Kind::PoolAttribute, at, &[0x7, 4, value, 1]);
+    let take = |at, address, bytes| event(Kind::PoolAlloc, at, &[address, bytes, 0, 0x7]);
+    let events = [
+        take(10, 0x1000_0000, 90 * MIB),
+        event(Kind::PoolFree, 20, &[0x1000_0000, 0]),
+        attribute(30, 64 * MIB),
+        take(40, 0x2000_0000, 40 * MIB),
+        take(44, 0x3000_0000, 30 * MIB),
+        event(Kind::PoolFree, 50, &[0x3000_0000, 0]),
+        sample(60, 0, 900 * MIB, Some(600 * MIB)),
+        event(Kind::PoolTrim, 70, &[0x7, 0]),
+        sample(80, 0, 900 * MIB, Some(572 * MIB)),
+    ];
+    let kept = |at: usize| {
+        let report = Writer::of(events[..=at].to_vec()).json();
+        assert_valid(&report);
+        report["gap"]["last"]["async_kept_bytes"].as_u64().unwrap()
+    };
+    assert_eq!([kept(6), kept(8)], [64 * MIB, 40 * MIB]);
+}
+
+/// Code is loaded at the first launch, which makes no event; the lookup before it does.
+#[test]
+fn a_rise_after_the_reading_after_a_lookup_counts_for_the_kernel() {
+    let events = [
+        sample(10, 0, 900 * MIB, Some(500 * MIB)),
+        made(20, object::KERNEL, 0x1, 0x9),
+        sample(30, 0, 900 * MIB, Some(520 * MIB)),
+        sample(40, 0, 900 * MIB, Some(592 * MIB)),
+        made(45, object::KERNEL, 0, 0x9).failed(),
+        sample(50, 0, 900 * MIB, Some(599 * MIB)),
+    ];
+    let kernels = |bytes: u64| json!([[["contexts"], 500 * MIB], [["kernels"], bytes]]);
+    assert_eq!(gap_at(&events, 2), (kernels(20 * MIB), 0));
+    assert_eq!(gap_at(&events, 3), (kernels(92 * MIB), 0));
+    assert_eq!(gap_at(&events, 5), (kernels(92 * MIB), 7 * 1_048_576), "nothing was made");
+    let report = Writer::of(events.to_vec()).json();
+    assert_eq!(report["gap"]["steps"][1]["created"], json!({"kernels": 1}));
 }
 
 /// A reading of two devices is one; where NVML does not know the process there is nothing to say.

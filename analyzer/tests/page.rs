@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use std::sync::Arc;
 
-use gmmtrace::analysis::names::SiteName;
+use gmmtrace::analysis::names::{PythonLine, SiteName};
 use gmmtrace::live::Ledger;
 use gmmtrace::render::html;
 use gmmtrace::render::picture::{Ink, Theme};
@@ -232,7 +232,12 @@ fn nothing_that_a_process_chose_leaves_its_place() {
         header.environment = vec![format!("CUDA_X={evil}")];
         let shared: Option<Arc<str>> = Some(evil.into());
         let (library, api, call) = (shared.clone(), shared.clone(), shared.clone());
-        let site = SiteName { library, api, call, others: 0 };
+        let caller = shared.clone().map(|name| PythonLine {
+            file: Arc::clone(&name),
+            line: Some(1),
+            function: name,
+        });
+        let site = SiteName { library, api, call, caller, others: 0 };
         for scope in &mut report.total.sums {
             scope.at_peak.held = vec![HeldReport {
                 ledger: Ledger::Device,

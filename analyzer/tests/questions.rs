@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use gmmtrace_format::Kind;
+use gmmtrace_format::definition::Definition;
 use gmmtrace_format::kind::copy;
 use gmmtrace_format::layout::Counter;
 use serde_json::{Value, json};
@@ -69,6 +70,10 @@ fn refusal(arguments: &[&str], path: &PathBuf) -> String {
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
     String::from_utf8(output.stderr).unwrap()
+}
+
+fn value_of_report(path: &PathBuf) -> Value {
+    serde_json::from_str(&answer(&["report", "--format", "json"], path)).unwrap()
 }
 
 fn value(arguments: &[&str], path: &PathBuf) -> Value {
@@ -249,6 +254,68 @@ fn ledgers_rows_and_units_are_as_asked_for() {
     assert!(said.contains("in 2 stretches of time"), "{said}");
 }
 
+/// So many lines of a program that each take memory, the later the more, and one call that no
+/// Python made.
+fn many_callers(lines: u32) -> Vec<u8> {
+    let names: Vec<String> = (0..lines).map(|line| format!("Service.step{line}")).collect();
+    let taken = (0..lines).map(|line| {
+        let operands = [u64::from(line + 1) << 21, 1_000 + u64::from(line)];
+        event(Kind::DeviceAlloc, 10 * u64::from(line + 1), &operands).site(1_000 + line)
+    });
+    let log = Writer::of(taken.chain([event(Kind::DeviceAlloc, 9_000, &[0x900, 7_000])]).collect());
+    let stacks = names.iter().zip(1_u32..).flat_map(|(name, id)| {
+        let site = RUNTIME_SITE;
+        [
+            Definition::Code {
+                id,
+                first_line: 1,
+                file: b"/srv/app/service.py",
+                name: name.as_bytes(),
+            },
+            Definition::PythonFrame { id, code: id, at: 0, entry: 1 },
+            Definition::Node { id, parent: 0, frame: id },
+            Definition::Stack { id: 999 + id, site, python: id, native: 0 },
+        ]
+    });
+    let mut bytes = log.bytes();
+    bytes.extend(support::definitions(stacks));
+    bytes
+}
+
+#[test]
+fn lines_of_a_program_are_told_apart_and_those_that_a_list_does_not_name_are_added_up() {
+    let place = Place::new();
+    let path = place.0.path().join("a.gmmt");
+    fs::write(&path, many_callers(150)).unwrap();
+    let report = value_of_report(&path);
+    support::assert_valid(&report);
+    let held = report["live_at_end"].as_array().unwrap();
+    assert_eq!(held.len(), 101);
+    assert_eq!((&held[0]["site"]["caller"], &held[0]["bytes"]), (&Value::Null, &json!(7_000)));
+    let caller = |n| json!({ "file": "/srv/app/service.py", "line": null, "function": n });
+    assert_eq!(held[1]["site"]["caller"], caller("Service.step149"));
+    let others = &held[100];
+    assert_eq!((&others["site"]["others"], &others["count"]), (&json!(51), &json!(51)));
+    assert_eq!(others["bytes"], (1_000..1_051).sum::<u64>());
+    assert_eq!(others["site"]["caller"], Value::Null);
+
+    let said = answer(&["leaks", "--top", "2"], &path);
+    let row = "cudaMalloc > cuMemAlloc_v2  service.py Service.step149";
+    assert!(said.contains("called from") && said.contains(row), "{said}");
+    assert!(said.contains("149 other sites"), "{said}");
+    let drawn = written(&["--format", "svg", "--picture", "peak"], &place, &path);
+    assert!(drawn.contains("service.py Service.step149"));
+    assert!(drawn.contains("151 blocks of 151 call sites."));
+    let page = written(&["--format", "html"], &place, &path);
+    assert!(page.contains("service.py Service.step149") && page.contains("51 other sites"));
+
+    // What others hold may be held by the same call.
+    let said = answer(&["diff", "--list"], &path);
+    let site = said.lines().find(|line| line.contains("live.gpu.site") && line.contains("Malloc"));
+    let site = site.unwrap_or_else(|| panic!("{said}"));
+    assert!(site.contains("(bound)"), "{site}");
+}
+
 /// A log in which every option has something to show.
 fn eventful() -> Writer {
     let mut log = two_devices();
@@ -403,16 +470,107 @@ fn one_bad_log_does_not_hide_the_others() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("b.gmmt"));
 }
 
+/// Every cause of bounds: whether live figures are bounds with it, and the words that say why.
+fn causes() -> Vec<(&'static str, Writer, bool, &'static str)> {
+    const MISSING: &str = "events are missing";
+    let lossy = |counter| {
+        let mut log = two_devices();
+        log.counters.push((counter, 3));
+        log
+    };
+    let mut causes = vec![
+        ("captured", lossy(Counter::Captured), true, "captures could not be followed"),
+        ("copies", lossy(Counter::LostCopies), false, MISSING),
+    ];
+    for (name, counter) in [
+        ("live", Counter::LostLive),
+        ("other", Counter::LostOther),
+        ("reentered", Counter::Reentered),
+        ("threads", Counter::UnregisteredThreads),
+        ("driver", Counter::OtherDriver),
+    ] {
+        causes.push((name, lossy(counter), true, MISSING));
+    }
+    let mut both = lossy(Counter::Captured);
+    both.counters.push((Counter::LostCopies, 1));
+    causes.push(("both", both, true, MISSING));
+    causes
+}
+
 #[test]
 fn losses_stand_in_every_answer() {
     let place = Place::new();
-    let mut log = two_devices();
-    log.counters.push((Counter::LostLive, 3));
-    let path = place.log("a.gmmt", &log);
+    let whole = place.log("whole.gmmt", &two_devices());
+    let of_copies = ["summary", "copies"];
     for question in QUESTIONS {
-        let said = answer(&[question], &path);
-        assert!(said.contains("bound: events are missing"), "{question}: {said}");
-        assert_eq!(value(&[question], &path)["bound"], true);
+        assert!(!answer(&[question], &whole).contains("(bound"), "{question}");
+        assert_eq!(value(&[question], &whole)["bound"], false);
+    }
+    for (name, log, live, why) in causes() {
+        let path = place.log(&format!("{name}.gmmt"), &log);
+        for question in QUESTIONS {
+            let said = answer(&[question], &path);
+            let marked = live || of_copies.contains(&question);
+            assert_eq!(
+                said.contains(&format!("(bound: {why})")),
+                marked,
+                "{name}, {question}: {said}"
+            );
+            assert_eq!(value(&[question], &path)["bound"], marked, "{name}, {question}");
+        }
+        let copies = value(&["copies"], &path);
+        for figure in ["/copies/0", "/sets", "/stalls/copy", "/stalls/alloc"] {
+            assert_eq!(copies.pointer(figure).unwrap()["bound"], true, "{name}, {figure}");
+        }
+        let said = answer(&["report"], &path);
+        assert!(said.contains(&format!("Copies and sets  (bound: {why})")), "{name}: {said}");
+        let whole = value_of_report(&path);
+        assert_eq!(
+            (&whole["copies"][0]["bound"], &whole["sets"]["bound"]),
+            (&json!(true), &json!(true))
+        );
+        assert_eq!(whole["peak"]["bound"], live, "{name}");
+    }
+}
+
+/// A file that `report` writes beside the log.
+fn written(arguments: &[&str], place: &Place, path: &PathBuf) -> String {
+    let file = place.0.path().join("written");
+    let file = file.to_str().unwrap();
+    let output = run(&[&["report"], arguments, &["--force", "-o", file]].concat(), path);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fs::read_to_string(file).unwrap()
+}
+
+#[test]
+fn losses_stand_in_every_picture_on_the_page_and_in_comparisons() {
+    let place = Place::new();
+    let whole = place.log("whole.gmmt", &two_devices());
+    for (name, log, live, why) in causes() {
+        let path = place.log(&format!("{name}.gmmt"), &log);
+        for picture in ["timeline", "peak", "fragmentation", "copies"] {
+            let drawn = written(&["--format", "svg", "--picture", picture], &place, &path);
+            let marked = live || picture == "copies";
+            assert_eq!(drawn.contains(&format!("bound: {why}")), marked, "{name}, {picture}");
+        }
+        let page = written(&["--format", "html"], &place, &path);
+        let all = if live { "figures" } else { "figures of copies and sets" };
+        assert!(page.contains(&format!("Bound: {why}, so {all} are bounds, not sums.")), "{name}");
+        assert!(page.contains(&format!("All figures are bounds: {why}.")), "{name}");
+        let mut more = log;
+        more.threads[0].push(event(
+            Kind::Copy,
+            7_000,
+            &[copy::HOST_TO_DEVICE, 0x4400_0000, 0x9000, 1 << 20, 0],
+        ));
+        let more = place.log("more.gmmt", &more);
+        let base = whole.to_str().unwrap();
+        for form in ["text", "markdown"] {
+            let said = answer(&["diff", base, "--format", form, "--against"], &more);
+            let copies = said.lines().find(|line| line.contains("copies.bytes"));
+            let copies = copies.unwrap_or_else(|| panic!("{name}: {said}"));
+            assert!(copies.contains("(bound)"), "{name}, {form}: {copies}");
+        }
     }
 }
 
@@ -438,11 +596,13 @@ fn a_gap_says_what_explains_the_figure_and_what_does_not() {
         event(Kind::DeviceAlloc, 2_000, &[0x4000_0000, 3 * MIB]),
         event(Kind::ObjectCreate, 3_000, &[0x7, 2, 0]),
         sample(4_000, 60 * MIB + 1),
-        sample(5_000, 61 * MIB + 1),
+        // What a library takes late would be there by now.
+        sample(5_000, 60 * MIB + 1),
+        sample(6_000, 61 * MIB + 1),
     ]);
     let said = answer(&["gap"], &place.log("a.gmmt", &known));
     for line in [
-        "At most: 61.00 MiB at 5.005 us",
+        "At most: 61.00 MiB at 6.005 us",
         "4.00 MiB  2 MiB blocks of the ledger device",
         "50.00 MiB  contexts (estimated: it rose when they were made)",
         "6.00 MiB  libraries (estimated: it rose when they were made)",

@@ -11,6 +11,7 @@ use gmmtrace_ring::ErrnoGuard;
 use crate::nvml::Nvml;
 use crate::record::writer_state;
 use crate::session::Session;
+use crate::stacks::python;
 use crate::{clock, lookup, options};
 
 /// Shortest and longest sleep between two looks.
@@ -75,6 +76,9 @@ extern "C" fn run(argument: *mut c_void) -> *mut c_void {
         if noted != lookup::noted() {
             noted = lookup::noted();
             lookup::flush(session);
+        }
+        if options::python_stacks() != 0 {
+            python::look(session);
         }
         session.log.header().tick(clock::now());
         let moment = clock::monotonic();

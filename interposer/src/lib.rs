@@ -35,6 +35,7 @@ mod options;
 mod record;
 mod session;
 mod sites;
+mod stacks;
 mod stub;
 mod table;
 mod thread;

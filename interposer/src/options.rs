@@ -7,12 +7,16 @@
 //! | `GMMTRACE_OUT` | the log's name: `%p` pid, `%h` host, `%e` executable, `%r` rank, `%t` time |
 //! | `GMMTRACE_MAX_BYTES` | the log's size cap, with K, M or G; 1M at least |
 //! | `GMMTRACE_SAMPLE` | `off`, or seconds between two readings of device memory |
+//! | `GMMTRACE_STACKS` | what is recorded of the callers of allocations and tensors: `caller` (or `off`), the calling library alone; `python`, Python frames too; `auto` (default), frames of allocations from the driver only |
+//! | `GMMTRACE_COPY_STACKS` | the same for copies and sets; default `caller` |
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gmmtrace_format::header::Anchor;
+
+use crate::stacks::Class;
 
 /// The smallest cap.
 const SMALLEST: u64 = 1 << 20;
@@ -31,22 +35,26 @@ pub struct Options {
     pub max_bytes: u64,
     /// Nanoseconds between two samples, 0 for none.
     pub sample_ns: u64,
+    /// Classes of events that get Python frames, as bits of [`crate::stacks::Class`].
+    python: u8,
     /// Which value could not be understood, as a bit per switch.
     pub misread: u8,
 }
 
 /// What is said in the log about a value that could not be understood, by bit of
 /// [`Options::misread`].
-pub const MISREAD: [(u8, &[u8]); 6] = [
-    (16, b"GMMTRACE is neither off nor on; everything is recorded"),
+pub const MISREAD: [(u8, &[u8]); 8] = [
+    (64, b"GMMTRACE is neither off nor on; everything is recorded"),
     (
-        32,
+        128,
         b"GMMTRACE_ begins the name of a variable that is not one of gmmtrace's; it has no effect",
     ),
     (1, b"GMMTRACE_OUT is too long; the default name is used"),
     (2, b"GMMTRACE_MAX_BYTES is not a size such as 500M; there is no cap"),
     (8, b"GMMTRACE_MAX_BYTES is below 1M; the cap is 1M"),
     (4, b"GMMTRACE_SAMPLE is neither off nor whole seconds; memory is read every second"),
+    (16, b"GMMTRACE_STACKS is not off, caller, python or auto; it is auto"),
+    (32, b"GMMTRACE_COPY_STACKS is not off, caller, python or auto; it is caller"),
 ];
 
 struct Cell(UnsafeCell<Options>);
@@ -61,11 +69,22 @@ static OPTIONS: Cell = Cell(UnsafeCell::new(Options {
     load: Anchor { ticks: 0, monotonic_ns: 0 },
     max_bytes: u64::MAX,
     sample_ns: 1_000_000_000,
+    python: Class::Allocation as u8,
     misread: 0,
 }));
 /// The switches, and what `gmmtrace run` marks the logs of a run with.
-const KNOWN: [&[u8]; 5] =
-    [b"GMMTRACE", b"GMMTRACE_OUT", b"GMMTRACE_MAX_BYTES", b"GMMTRACE_SAMPLE", b"GMMTRACE_RUN"];
+const KNOWN: [&[u8]; 7] = [
+    b"GMMTRACE",
+    b"GMMTRACE_OUT",
+    b"GMMTRACE_MAX_BYTES",
+    b"GMMTRACE_SAMPLE",
+    b"GMMTRACE_STACKS",
+    b"GMMTRACE_COPY_STACKS",
+    b"GMMTRACE_RUN",
+];
+/// What `GMMTRACE_STACKS` speaks of, and `GMMTRACE_COPY_STACKS`.
+const ALLOCATIONS: u8 = Class::Allocation as u8 | Class::Tensor as u8;
+const COPIES: u8 = Class::Copy as u8;
 
 static READ: AtomicBool = AtomicBool::new(false);
 static OFF: AtomicBool = AtomicBool::new(false);
@@ -87,6 +106,13 @@ pub fn get() -> &'static Options {
     }
     // SAFETY: not written any more once READ is set.
     unsafe { &*OPTIONS.0.get() }
+}
+
+/// Classes of events that get Python frames, as bits of [`Class`].
+#[inline(always)]
+pub fn python_stacks() -> u8 {
+    // SAFETY: one byte, written before a session began.
+    unsafe { (*OPTIONS.0.get()).python }
 }
 
 impl Options {
@@ -161,10 +187,10 @@ pub fn read() {
     let options = unsafe { &mut *OPTIONS.0.get() };
     match variable(c"GMMTRACE") {
         None | Some(b"" | b"off" | b"0" | b"on" | b"1") => {}
-        Some(_) => options.misread |= 16,
+        Some(_) => options.misread |= 64,
     }
     if has_unknown() {
-        options.misread |= 32;
+        options.misread |= 128;
     }
     options.load = crate::clock::load_anchor();
     if let Some(value) = variable(c"GMMTRACE_OUT") {
@@ -198,6 +224,21 @@ pub fn read() {
                 Some((seconds, _)) => options.sample_ns = seconds.saturating_mul(1_000_000_000),
                 None => options.misread |= 4,
             }
+        }
+    }
+    for (name, classes, bit) in
+        [(c"GMMTRACE_STACKS", ALLOCATIONS, 16), (c"GMMTRACE_COPY_STACKS", COPIES, 32)]
+    {
+        match variable(name) {
+            None => {}
+            Some(b"off" | b"caller") => options.python &= !classes,
+            Some(b"python") => options.python |= classes,
+            // What takes memory from the driver costs microseconds anyway; blocks of PyTorch and
+            // copies are many and cheap.
+            Some(b"auto") => {
+                options.python = options.python & !classes | classes & Class::Allocation as u8;
+            }
+            Some(_) => options.misread |= bit,
         }
     }
     READ.store(true, Ordering::Release);

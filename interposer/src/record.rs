@@ -11,7 +11,7 @@ use gmmtrace_ring::{Chunk, ErrnoGuard, Opening};
 use crate::session::{self, Session};
 use crate::stub::Origin;
 use crate::thread::local;
-use crate::{capture, clock, sites, table};
+use crate::{capture, clock, sites, stacks, table};
 
 /// Where one thread writes. Plain fields belong to the thread whose `tid` it holds. Aligned so
 /// that no two threads write to one pair of cache lines.
@@ -20,6 +20,8 @@ pub struct Writer {
     chunk: Option<Chunk>,
     at: usize,
     codec: Codec,
+    /// What is kept between two stacks, or null before the first.
+    stack: *mut stacks::Cache,
     /// When the outermost hooked call that is running began, or 0.
     open_since: u64,
     runtime: Runtime,
@@ -125,6 +127,7 @@ fn adopt(session: &'static Session) -> Option<*mut Writer> {
     this.context = 0;
     this.device = -1;
     this.busy = false;
+    stacks::adopt(this.stack);
     // SAFETY: no preconditions.
     let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
     this.tid.store(tid, Ordering::Relaxed);
@@ -343,6 +346,7 @@ fn finish(
     }
     let key = sites::key(address, api.id, this.runtime.api);
     let site = session.sites.id(session, key, false);
+    let site = stacks::number(session, &mut this.stack, kind, site);
     let mut event = Event::new(kind, site, open.start, end.max(open.start), operands);
     event.flags = flags;
     if status != 0 {
@@ -495,6 +499,7 @@ pub fn report(kind: Kind, api: u16, origin: Origin, operands: [u64; 5]) {
     };
     let now = clock::before(true);
     let site = session.sites.id(session, sites::key(origin.address(), api, 0), false);
+    let site = stacks::number(session, &mut this.stack, kind, site);
     this.write(kind, &Event::new(kind, site, now, now, operands));
 }
 

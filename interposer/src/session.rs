@@ -16,6 +16,7 @@ use gmmtrace_ring::{Dictionary, ErrnoGuard, LogFile, Name};
 
 use crate::record::Writer;
 use crate::sites::Sites;
+use crate::stacks::{Stacks, python};
 use crate::{clock, helper, options, record};
 
 /// Writers of one session. Writers of threads that ended are used again.
@@ -33,6 +34,8 @@ pub struct Session {
     pub dictionary: Dictionary,
     /// Call sites and modules.
     pub sites: Sites,
+    /// Who called them.
+    pub stacks: Stacks,
     /// What tells this session from those of other processes.
     pub generation: u64,
     /// Process id.
@@ -126,7 +129,7 @@ fn is_child() -> bool {
 }
 
 /// Zeroed memory that is given back by nobody.
-fn zeroed(bytes: usize) -> Option<*mut u8> {
+pub fn zeroed(bytes: usize) -> Option<*mut u8> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice.
@@ -174,6 +177,9 @@ fn start(generation: u64) -> Option<&'static Session> {
         let text = b"nothing is recorded: this kernel has no MADV_WIPEONFORK";
         session.dictionary.define(log, now, &Definition::Remark { text });
         return None;
+    }
+    if options::python_stacks() != 0 {
+        python::look(session);
     }
     let page = page.cast::<AtomicU64>();
     // SAFETY: our own page, aligned, never unmapped.

@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::{clock, table};
 
 /// Sites that can be told apart; ids fit two bytes.
-const SITES: usize = 1 << 14;
+pub const SITES: usize = 1 << 14;
 /// Cells tried before the table counts as full.
 const TRIES: usize = 64;
 const MODULES: usize = 4096;

@@ -93,11 +93,12 @@ void add_memory(const CUpti_ActivityMemory4 &record) {
     note(taken ? "alloc" : "free", name.c_str(), record.address, record.bytes, record.isAsync);
 }
 
-void add_copy(const char *name, uint64_t copies, uint64_t bytes, unsigned flags) {
-    const std::string key = std::string("copy.") + name;
+// What the launch of a graph does is no call, and is counted apart.
+void add_copy(const char *name, uint64_t copies, uint64_t bytes, unsigned flags, bool in_graph) {
+    const std::string key = std::string(in_graph ? "graph_copy." : "copy.") + name;
     add(key + ".count", copies);
     add(key + ".bytes", bytes);
-    note("copy", name, 0, bytes, flags);
+    note(in_graph ? "graph_copy" : "copy", name, 0, bytes, flags);
 }
 
 void add_record(const CUpti_Activity &record) {
@@ -110,19 +111,20 @@ void add_record(const CUpti_Activity &record) {
         const auto &copy = reinterpret_cast<const CUpti_ActivityMemcpy6 &>(record);
         // A batch may be one record; any other copy says 1.
         add_copy(direction(copy.copyKind), copy.copyCount > 1 ? copy.copyCount : 1, copy.bytes,
-                 copy.flags);
+                 copy.flags, copy.graphNodeId != 0);
         break;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY2: {
         const auto &copy = reinterpret_cast<const CUpti_ActivityMemcpyPtoP4 &>(record);
-        add_copy(direction(copy.copyKind), 1, copy.bytes, copy.flags);
+        add_copy(direction(copy.copyKind), 1, copy.bytes, copy.flags, copy.graphNodeId != 0);
         break;
     }
     case CUPTI_ACTIVITY_KIND_MEMSET: {
         const auto &set = reinterpret_cast<const CUpti_ActivityMemset4 &>(record);
-        add("set.count", 1);
-        add("set.bytes", set.bytes);
-        note("set", "set", 0, set.bytes, set.memoryKind);
+        const char *name = set.graphNodeId != 0 ? "graph_set" : "set";
+        add(std::string(name) + ".count", 1);
+        add(std::string(name) + ".bytes", set.bytes);
+        note(name, "set", 0, set.bytes, set.memoryKind);
         break;
     }
     default: add("other_records", 1); break;

@@ -1,13 +1,15 @@
 """PyTorch at work, and what its allocator says of itself.
 
-    torch_work.py infer|train FACTS
+    torch_work.py infer|train|compile|graphs FACTS
 
-Two Python threads work on the same device, each with a stream of its own. At three moments, with
+Two Python threads work on the same device, each with a stream of its own; `compile` is inference
+through torch.compile, `graphs` replays inference captured in private pools. At three moments, with
 both threads waiting, a mark is set and the allocated blocks are written down; at the end the
 figures of memory_stats. tests/torch/compare.py reads FACTS.
 """
 
 import ctypes
+import functools
 import json
 import sys
 import threading
@@ -61,6 +63,49 @@ def train(net, optimizer, index):
     return out.detach()
 
 
+# Compiling and capturing are done by one thread at a time, before either works.
+ALONE = threading.Lock()
+READY = threading.Barrier(2)
+
+
+class Compiled:
+    """Inference of a few shapes, compiled."""
+
+    def __init__(self, net):
+        self.run = torch.compile(net, dynamic=False)
+        with ALONE:
+            for rows in (1, 2, 3):
+                self(rows - 1)
+
+    @torch.inference_mode()
+    def __call__(self, index):
+        return self.run(torch.randn(1 + index % 3, 64, 256, device="cuda"))
+
+
+class Captured:
+    """Inference of a few shapes, captured."""
+
+    def __init__(self, net):
+        self.graphs = []
+        with ALONE, torch.inference_mode():
+            for rows in (1, 2, 5):
+                rows_in = torch.randn(rows, 64, 256, device="cuda")
+                for _ in range(3):
+                    net(rows_in)
+                torch.cuda.current_stream().synchronize()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                    out = net(rows_in)
+                self.graphs.append((graph, rows_in, out))
+
+    @torch.inference_mode()
+    def __call__(self, index):
+        graph, rows_in, out = self.graphs[index % 3]
+        rows_in.copy_(torch.randn_like(rows_in))
+        graph.replay()
+        return out.clone()
+
+
 class Worker(threading.Thread):
     """Works until the middle, waits, and works to the end; keeps some of its results."""
 
@@ -82,10 +127,13 @@ class Worker(threading.Thread):
         net = model()
         net.train(self.mode == "train")
         optimizer = torch.optim.AdamW(net.parameters()) if self.mode == "train" else None
+        ready = {"compile": Compiled, "graphs": Captured}.get(self.mode)
+        call = ready(net) if ready else functools.partial(infer, net)
+        READY.wait(100)
         for half in range(2):
             for index in range(ROUNDS):
                 index += self.start_at + half * ROUNDS
-                out = train(net, optimizer, index) if optimizer else infer(net, index)
+                out = train(net, optimizer, index) if optimizer else call(index)
                 if index % 10 == 0:
                     self.kept.append(out)
             # The main thread looks between these two.

@@ -70,6 +70,8 @@ static void streams_and_events(S *stream, E *event) {
 static void code(void) {
   CUmodule module;
   CUlibrary library;
+  CUfunction function;
+  CUkernel kernel;
   int (*unload)(CUmodule) = F(cuModuleUnload, cuModuleUnload, 2000, LEGACY, (CUmodule));
   MADE(MODULE, F(cuModuleLoad, cuModuleLoad, 2000, LEGACY, (CUmodule *, const char *))(&module, ""));
   GONE(MODULE, unload(module));
@@ -83,6 +85,10 @@ static void code(void) {
 #define JIT (CUlibrary *, P, void *, void *, unsigned, void *, void *, unsigned)
   MADE(LIBRARY, F(cuLibraryLoadData, cuLibraryLoadData, 12000, LEGACY, JIT)(
                     &library, "", NULL, NULL, 0, NULL, NULL, 0));
+  MUST(F(cuLibraryGetKernel, cuLibraryGetKernel, 12000, LEGACY, (CUkernel *, CUlibrary, P))(
+      &kernel, library, "name"));
+  MUST(F(cuModuleGetFunction, cuModuleGetFunction, 2000, LEGACY, (CUfunction *, CUmodule, P))(
+      &function, module, "name"));
   GONE(LIBRARY, F(cuLibraryUnload, cuLibraryUnload, 12000, LEGACY, (CUlibrary))(library));
   MADE(LIBRARY, F(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000, LEGACY, JIT)(
                     &library, "", NULL, NULL, 0, NULL, NULL, 0));

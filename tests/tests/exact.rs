@@ -481,6 +481,7 @@ fn what_nvml_shows_for_the_process_is_explained() {
     };
     assert_eq!(of(&["contexts"]), outcome.key("context_bytes"), "{gap:#}");
     assert_eq!(of(&["libraries"]), outcome.key("libraries_bytes"), "{gap:#}");
+    assert_eq!(of(&["kernels"]), outcome.key("kernels_bytes"), "{gap:#}");
     assert_eq!(of(&["modules"]), outcome.key("modules_bytes"), "{gap:#}");
     assert_eq!(gap["device_blocks_bytes"], outcome.key("blocks_bytes"));
     assert_eq!(gap["unexplained_bytes"], 0);

@@ -232,6 +232,8 @@ fn a_switch_that_cannot_be_understood_is_said_once_and_left_at_its_default() {
         ("GMMTRACE_OUT", long.as_str()),
         ("GMMTRACE", "OFF"),
         ("GMMTRACE", "disabled"),
+        ("GMMTRACE_STACKS", "all"),
+        ("GMMTRACE_COPY_STACKS", "all"),
         ("GMMTRACE_OUTPUT", "x.gmmt"),
         ("GMMTRACE_SAMPLES", ""),
     ]);
@@ -254,6 +256,8 @@ fn switches_that_are_understood_need_no_remark() {
         ("GMMTRACE_MAX_BYTES", "64M"),
         ("GMMTRACE_SAMPLE", "off"),
         ("GMMTRACE_SAMPLE", "2"),
+        ("GMMTRACE_STACKS", "python"),
+        ("GMMTRACE_COPY_STACKS", "auto"),
         ("GMMTRACE", "on"),
         ("GMMTRACE_RUN", "7"),
     ] {

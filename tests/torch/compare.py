@@ -4,7 +4,7 @@
 
 FACTS is what the process wrote about itself: for each device the figures of memory_stats, and at
 each marked moment the blocks that were allocated. REPORT is `gmmtrace report --format json`, DUMP
-is `gmmtrace dump`. Prints a table, and appends it to the markdown file. Exits 1 when anything
+is `gmmtrace dump`. `gmmtrace summary --json` will do as well. Prints a table, and appends it to the markdown file. Exits 1 when anything
 differs, 2 when an input cannot be read.
 """
 

@@ -150,8 +150,15 @@ fn output() -> Finding {
 }
 
 /// The library's switches.
-const SWITCHES: [&str; 5] =
-    ["GMMTRACE", "GMMTRACE_OUT", "GMMTRACE_MAX_BYTES", "GMMTRACE_SAMPLE", "GMMTRACE_RUN"];
+const SWITCHES: [&str; 7] = [
+    "GMMTRACE",
+    "GMMTRACE_OUT",
+    "GMMTRACE_MAX_BYTES",
+    "GMMTRACE_SAMPLE",
+    "GMMTRACE_STACKS",
+    "GMMTRACE_COPY_STACKS",
+    "GMMTRACE_RUN",
+];
 
 fn switches() -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -12,7 +12,7 @@ use gmmtrace_format::layout::Counter;
 use super::output::Output;
 use crate::Error;
 use crate::analysis::names::SiteName;
-use crate::input::{self, Log, Salvage};
+use crate::input::{self, Dictionary, Frame, Log, Salvage, Stack};
 use crate::order::{self, LaneStart, Record, Sink};
 use crate::render::clean;
 use crate::report::layer_name;
@@ -104,8 +104,13 @@ fn definitions(log: &Log, out: &mut impl Write) -> io::Result<()> {
     }
     for (id, site) in sorted(&dictionary.sites) {
         let (api, outer, module) = (site.api, site.outer, site.module);
-        writeln!(out, "site {id} api={api} outer={outer} module={module} at={}", site.address)?;
+        write!(out, "site {id} api={api} outer={outer} module={module} at={}", site.address)?;
+        if site.stack != Stack::default() {
+            write!(out, " python={} native={}", site.stack.python, site.stack.native)?;
+        }
+        writeln!(out)?;
     }
+    frames(dictionary, out)?;
     for lookup in &dictionary.lookups {
         let resolver = lookup.resolver.map_or("unknown", |resolver| resolver.name());
         let how = if lookup.hooked { "hooked" } else { "passed" };
@@ -116,6 +121,35 @@ fn definitions(log: &Log, out: &mut impl Write) -> io::Result<()> {
             clean(&lookup.name),
             lookup.module,
         )?;
+    }
+    Ok(())
+}
+
+/// What the stacks of sites are made of.
+fn frames(dictionary: &Dictionary, out: &mut impl Write) -> io::Result<()> {
+    let listed = dictionary.frames.listed();
+    for (id, code) in listed.codes {
+        let (line, file, name) = (code.first_line, clean(&code.file), clean(&code.name));
+        let lines = code.lines().map_or(0, |(_, table)| table.len());
+        writeln!(out, "code {id} {file}:{line} {name} lines_bytes={lines}")?;
+    }
+    for (id, frame) in listed.frames {
+        match frame {
+            Frame::Python { code, at, entry } => {
+                let line = dictionary.frames.line(*code, *at);
+                let at = at.map_or("unknown".to_owned(), |at| at.to_string());
+                let line = line.map_or("unknown".to_owned(), |line| line.to_string());
+                writeln!(out, "python_frame {id} code={code} at={at} line={line} entry={entry}")?;
+            }
+            Frame::Native { address, module } => {
+                writeln!(out, "native_frame {id} module={module} at={address}")?;
+            }
+            Frame::Gap(reason) => writeln!(out, "frame_gap {id} reason={reason}")?,
+            Frame::Unknown => {}
+        }
+    }
+    for (id, (parent, frame)) in listed.nodes {
+        writeln!(out, "node {id} parent={parent} frame={frame}")?;
     }
     Ok(())
 }
@@ -222,6 +256,10 @@ impl<W: Write> Printer<'_, W> {
         }
         if let Some(call) = &name.call {
             write!(self.out, " outer={}", clean(call))?;
+        }
+        if let Some(stack) = site.map(|site| site.stack).filter(|stack| *stack != Stack::default())
+        {
+            write!(self.out, " python={} native={}", stack.python, stack.native)?;
         }
         match name.library.as_deref() {
             Some("") => write!(self.out, " library=executable"),

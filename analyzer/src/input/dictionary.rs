@@ -10,6 +10,7 @@ use gmmtrace_format::definition::{Definition, Definitions, Layer, Resolver};
 use gmmtrace_format::layout::{CHUNK_HEADER, CHUNK_SIZE, CONTENT_DEFINITIONS, PAYLOAD};
 use rustc_hash::FxHashMap;
 
+use super::frames::{Frames, Stack};
 use super::{Salvage, Slots, WriterState, read_up_to};
 use crate::units::{Address, Bytes, Gpu};
 
@@ -46,6 +47,8 @@ pub struct Site {
     pub address: Address,
     /// Module of that address, or 0.
     pub module: u32,
+    /// What called it, where that was recorded.
+    pub stack: Stack,
 }
 
 /// How an entry point was asked for.
@@ -87,6 +90,10 @@ pub struct Dictionary {
     pub modules: FxHashMap<u32, Module>,
     /// Call sites by id.
     pub sites: FxHashMap<u32, Site>,
+    /// Code objects, frames and nodes, of which the stacks of sites are made.
+    pub frames: Frames,
+    /// Stacks that wait for their site: id, site, stack.
+    stacks: Vec<(u32, u32, Stack)>,
     /// Lookups, in the order they were noted.
     pub lookups: Vec<Lookup>,
     /// Remarks of the recorder.
@@ -125,7 +132,8 @@ impl Dictionary {
                 self.modules.insert(id, Module { start, end, build_id, path });
             }
             Definition::Site { id, api, outer, address, module } => {
-                self.sites.insert(id, Site { api, outer, address: Address(address), module });
+                let (address, stack) = (Address(address), Stack::default());
+                self.sites.insert(id, Site { api, outer, address, module, stack });
             }
             Definition::Lookup { resolver, hooked, version, flags, count, module, name } => {
                 let resolver = Resolver::from_code(resolver);
@@ -138,7 +146,26 @@ impl Dictionary {
                 self.gpus.insert(Gpu(index), facts);
             }
             Definition::Driver { version } => self.driver = Some(text(version)),
+            Definition::Stack { id, site, python, native } => {
+                self.stacks.push((id, site, Stack { python, native }));
+            }
+            Definition::Code { .. }
+            | Definition::CodeLines { .. }
+            | Definition::PythonFrame { .. }
+            | Definition::NativeFrame { .. }
+            | Definition::FrameGap { .. }
+            | Definition::Node { .. } => self.frames.add(definition),
             Definition::Unknown { .. } => self.unknown += 1,
+        }
+    }
+
+    /// Makes a site of each stack, once all sites are there. One whose site has no definition
+    /// stays unknown with it.
+    fn settle(&mut self) {
+        for (id, site, stack) in core::mem::take(&mut self.stacks) {
+            if let Some(&site) = self.sites.get(&site) {
+                self.sites.insert(id, Site { stack, ..site });
+            }
         }
     }
 
@@ -170,6 +197,7 @@ pub(super) fn read(
             add_slot(&mut dictionary, opened, slot, &mut payload, salvage)?;
         }
     }
+    dictionary.settle();
     Ok(dictionary)
 }
 

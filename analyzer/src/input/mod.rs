@@ -6,6 +6,8 @@
 mod alive;
 mod dictionary;
 mod find;
+mod frames;
+mod lines;
 mod process;
 mod salvage;
 mod scan;
@@ -25,6 +27,7 @@ use crate::Error;
 pub use alive::WriterState;
 pub use dictionary::{Api, Dictionary, GpuFacts, Lookup, Module, Site};
 pub use find::{EXTENSION, logs};
+pub use frames::{Code, Frame, Frames, Stack};
 pub use process::Process;
 pub use salvage::Salvage;
 pub use scan::{ChunkRef, OpenCalls, Slots};
@@ -80,6 +83,24 @@ impl Counters {
             Counter::OtherDriver,
         ];
         CAUSES.iter().any(|&cause| self.get(cause) > 0)
+    }
+}
+
+impl Counters {
+    /// Whether copies and sets are missing for want of room, as they are first of all.
+    #[must_use]
+    pub fn lost_copies(&self) -> bool {
+        self.get(Counter::LostCopies) > 0
+    }
+
+    /// Whether the only doubt is about captured streams: nothing is missing.
+    #[must_use]
+    pub fn captures_alone(&self) -> bool {
+        let mut others = *self;
+        if let Some(captured) = others.0.get_mut(Counter::Captured as usize) {
+            *captured = 0;
+        }
+        self.get(Counter::Captured) > 0 && !others.lost_live() && !others.lost_copies()
     }
 }
 

@@ -222,6 +222,7 @@ impl LiveSet {
 
     #[inline]
     pub(super) fn book(&mut self, account: Account, bytes: Bytes, call: Call) {
+        self.steps.moved(account.ledger);
         let block = self.traits(account, bytes, call.at);
         self.views.add(account, block, call.at, call.now);
     }
@@ -238,6 +239,7 @@ impl LiveSet {
         if block.pool != PoolIndex::default() {
             self.pools.free(block.pool, block.bytes);
         }
+        self.steps.moved(block.account.ledger);
         let traits = self.traits(block.account, block.bytes, block.at);
         self.views.take(block.account, traits, why, call.now);
     }
@@ -453,7 +455,7 @@ impl LiveSet {
         let (to, from) = (record.address::<1>(), record.address::<2>());
         let direction = match Direction::of_mode(mode) {
             Some(Direction::Peer) => self.peer(to, from),
-            Some(direction) => direction,
+            Some(said) => self.as_it_lies(said, to, from),
             None => self.unified(to, from),
         };
         let host = match direction {
@@ -517,6 +519,24 @@ impl LiveSet {
             (true, false) => Direction::DeviceToHost,
             (true, true) => Direction::DeviceToDevice,
             (false, false) => Direction::HostToHost,
+        }
+    }
+
+    /// The device addresses page-locked memory like its own, so that may lie at an end that the
+    /// call says is on the device.
+    #[inline]
+    fn as_it_lies(&mut self, said: Direction, to: Address, from: Address) -> Direction {
+        let mut locked = |address| self.host_memory(address) != HostMemory::Pageable;
+        match said {
+            Direction::HostToDevice if locked(to) => Direction::HostToHost,
+            Direction::DeviceToHost if locked(from) => Direction::HostToHost,
+            Direction::DeviceToDevice => match (locked(from), locked(to)) {
+                (true, true) => Direction::HostToHost,
+                (true, false) => Direction::HostToDevice,
+                (false, true) => Direction::DeviceToHost,
+                (false, false) => said,
+            },
+            _ => said,
         }
     }
 

@@ -60,6 +60,8 @@ pub struct Pool {
     pub live: Bytes,
     /// The most bytes live.
     pub peak: Bytes,
+    /// The most bytes live since it last gave memory back for certain.
+    high: Bytes,
     /// What it reserves, when last told.
     pub told: Option<Told>,
     /// The most that it ever reserved, as told.
@@ -125,6 +127,7 @@ impl Pools {
             pool.live_count += 1;
             pool.live = Bytes(pool.live.0.saturating_add(bytes.0));
             pool.peak = pool.peak.max(pool.live);
+            pool.high = pool.high.max(pool.live);
         }
         index
     }
@@ -173,6 +176,7 @@ impl Pools {
         let place = self.named(handle, GpuSlot::UNKNOWN);
         if let Some(pool) = place.and_then(|place| self.pools.get_mut(place)) {
             pool.trims += 1;
+            pool.high = pool.live;
         }
     }
 
@@ -187,7 +191,13 @@ impl Pools {
         let Some(place) = self.named(handle, GpuSlot::UNKNOWN) else { return };
         let Some(pool) = self.pools.get_mut(place) else { return };
         match attribute {
-            pool::RELEASE_THRESHOLD => pool.threshold = Some(Bytes(value)),
+            pool::RELEASE_THRESHOLD => {
+                // What was above the former one may be given back already.
+                if set {
+                    pool.high = pool.live;
+                }
+                pool.threshold = Some(Bytes(value));
+            }
             pool::RESERVED if !set => {
                 let reserved = Bytes(value);
                 pool.told = Some(Told { reserved, used: pool.live, at });
@@ -233,12 +243,29 @@ impl Pools {
         former.same_as = Some(place);
         let (allocs, count, live, peak) =
             (former.allocs, former.live_count, former.live, former.peak);
+        let high = former.high;
         if let Some(pool) = self.pools.get_mut(place) {
             pool.allocs = pool.allocs.saturating_add(allocs);
             pool.live_count = pool.live_count.saturating_add(count);
             pool.live = Bytes(pool.live.0.saturating_add(live.0));
             pool.peak = pool.peak.max(peak).max(pool.live);
+            pool.high = pool.high.max(high).max(pool.live);
         }
+    }
+
+    /// The least that all pools together keep: what is in use, what was in use and is not to be
+    /// released, and what the driver told last.
+    #[must_use]
+    pub fn kept(&self) -> Bytes {
+        let one = |pool: &Pool| {
+            if pool.destroyed_at.is_some() {
+                return pool.live.0;
+            }
+            let unreleased = pool.high.min(pool.threshold.unwrap_or_default());
+            let told = pool.told.map_or(Bytes(0), |told| told.reserved);
+            pool.live.max(unreleased).max(told).0
+        };
+        Bytes(self.all().map(one).fold(0, u64::saturating_add))
     }
 
     fn add_up(&mut self) {

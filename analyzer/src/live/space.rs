@@ -70,11 +70,11 @@ impl Space {
 
     /// The block that `address` lies in, and where it begins.
     pub fn holder(&mut self, address: Address) -> Option<(Address, &Block)> {
-        if self.blocks.contains_key(&address) {
-            return self.blocks.get(&address).map(|block| (address, block));
-        }
         if self.blocks.is_empty() {
             return None;
+        }
+        if self.blocks.contains_key(&address) {
+            return self.blocks.get(&address).map(|block| (address, block));
         }
         let index = self.index.get_or_insert_with(|| {
             self.blocks.iter().map(|(&address, block)| (address, block.bytes)).collect()

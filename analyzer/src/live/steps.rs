@@ -3,11 +3,21 @@
 //!
 //! A reading is complete when the last device's sample is there. The first reading that knows the
 //! process is a rise from nothing, and there was a context.
+//!
+//! What pools and graphs reserve beyond what is in use no call tells unless the process asks. So a
+//! rise counts for them, too, when they were used since the reading before; and a fall that nothing
+//! explains is taken from them, because they give back at any synchronisation, and because what is
+//! in use may grow within what they reserve.
+//!
+//! Code is loaded when a kernel of it is first launched, and so may the memory for its threads be. A
+//! launch makes no event, but the kernel is looked up before it, once: a rise in which nothing was
+//! made counts for what was made before the reading before, if that is of the kind that takes memory
+//! late.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::context::Counts;
-use super::ledger::GpuSlot;
+use super::ledger::{GpuSlot, Ledger};
 use super::objects::Class;
 use crate::units::{Bytes, Ticks};
 
@@ -19,6 +29,12 @@ const STEPS: usize = 32;
 pub enum Made {
     /// A context.
     Context,
+    /// A kernel that was looked up.
+    Kernel,
+    /// Memory that pools reserve, of which some was used.
+    Pools,
+    /// Memory that is reserved for graphs, of which some was used.
+    GraphMemory,
     /// Another object.
     Object(Class),
 }
@@ -29,8 +45,21 @@ impl Made {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Context => "contexts",
+            Self::Kernel => "kernels",
+            Self::Pools => "pools",
+            Self::GraphMemory => "graph_memory",
             Self::Object(class) => class.name(),
         }
+    }
+
+    /// Whether it takes memory at its first use.
+    const fn is_late(self) -> bool {
+        matches!(self, Self::Context | Self::Kernel | Self::Object(Class::Library | Class::Module))
+    }
+
+    /// Whether it keeps memory beyond what is in use.
+    const fn is_reserve(self) -> bool {
+        matches!(self, Self::Pools | Self::GraphMemory)
     }
 }
 
@@ -43,6 +72,8 @@ pub struct Explained {
     pub async_pool: Bytes,
     /// What its pools reserve, where that is known; it includes what is in use.
     pub async_reserved: Option<Bytes>,
+    /// The least that they keep, by that, what was in use, and their release thresholds.
+    pub async_kept: Bytes,
     /// Physical memory of virtual memory management.
     pub vmm_physical: Bytes,
     /// Arrays, with the sizes that follow from their descriptors.
@@ -54,11 +85,16 @@ pub struct Explained {
 }
 
 impl Explained {
+    /// Stream-ordered memory, in use or kept.
+    #[must_use]
+    pub fn pools(&self) -> Bytes {
+        self.async_kept.max(self.async_pool)
+    }
+
     /// All of it.
     #[must_use]
     pub fn sum(&self) -> u64 {
-        let pool = self.async_reserved.map_or(self.async_pool, |known| known.max(self.async_pool));
-        [self.device_blocks, pool, self.vmm_physical, self.array, self.graph]
+        [self.device_blocks, self.pools(), self.vmm_physical, self.array, self.graph]
             .iter()
             .fold(0, |sum: u64, bytes| sum.saturating_add(bytes.0))
     }
@@ -118,6 +154,11 @@ pub struct Steps {
     last: Option<(Ticks, u64, u64)>,
     made: BTreeMap<Made, u64>,
     destroyed: BTreeMap<Made, u64>,
+    /// What was made between the two readings before and may take memory yet.
+    late: BTreeSet<Made>,
+    /// Whether memory of pools was taken or given back since the last reading, and of graphs.
+    pools_used: bool,
+    graphs_used: bool,
     contexts: Counts,
     estimates: BTreeMap<BTreeSet<Made>, u64>,
     /// The largest steps in which something was made or destroyed, by time.
@@ -140,6 +181,18 @@ impl Steps {
     /// An object was made.
     pub fn made(&mut self, class: Class) {
         *self.made.entry(Made::Object(class)).or_default() += 1;
+    }
+
+    /// Memory of a ledger was taken or given back.
+    #[inline]
+    pub fn moved(&mut self, ledger: Ledger) {
+        self.pools_used |= ledger == Ledger::AsyncPool;
+        self.graphs_used |= ledger == Ledger::Graph;
+    }
+
+    /// A kernel was looked up.
+    pub fn looked_up(&mut self) {
+        *self.made.entry(Made::Kernel).or_default() += 1;
     }
 
     /// An object was destroyed.
@@ -207,16 +260,26 @@ impl Steps {
         self.contexts = contexts;
     }
 
-    /// A rise belongs to what was made; a fall is taken from what was destroyed.
+    /// A rise belongs to what was made or used; a fall is taken from what was destroyed, and from
+    /// reserves.
     fn estimate(&mut self, step: &Step) {
         let size = step.unexplained.unsigned_abs();
-        if step.unexplained > 0 && !step.made.is_empty() {
-            *self.estimates.entry(step.made.keys().copied().collect()).or_default() += size;
+        let mut causes: BTreeSet<Made> = step.made.keys().copied().collect();
+        causes.extend(std::mem::take(&mut self.pools_used).then_some(Made::Pools));
+        causes.extend(std::mem::take(&mut self.graphs_used).then_some(Made::GraphMemory));
+        let late = step.made.keys().copied().filter(|made| made.is_late()).collect();
+        let before = std::mem::replace(&mut self.late, late);
+        if causes.is_empty() {
+            causes = before;
+        }
+        if step.unexplained > 0 && !causes.is_empty() {
+            *self.estimates.entry(causes).or_default() += size;
         }
         if step.unexplained < 0 {
             let mut left = size;
             for (of, bytes) in &mut self.estimates {
-                if of.iter().any(|made| step.destroyed.contains_key(made)) {
+                let gives = |made: &Made| made.is_reserve() || step.destroyed.contains_key(made);
+                if of.iter().any(gives) {
                     let taken = left.min(*bytes);
                     *bytes -= taken;
                     left -= taken;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use gmmtrace_format::layout::MAJOR;
 
 use super::{
-    CallReport, Coverage, InFlightReport, LengthClass, LongCallReport, MarkReport, OddExample,
-    OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace, WindowReport,
-    handles, pools, scopes, timelines, torch,
+    CallReport, Coverage, Doubt, InFlightReport, LengthClass, LongCallReport, MarkReport,
+    OddExample, OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace,
+    WindowReport, handles, pools, scopes, timelines, torch,
 };
 use crate::analysis::names::{Names, SiteName};
 use crate::analysis::{calls, in_flight};
@@ -43,6 +43,8 @@ impl Builder<'_> {
         let bound = self.log.counters.lost_live()
             || coverage.salvage_loses_events
             || coverage.unknown_kinds > 0;
+        let alone = !coverage.salvage_loses_events && coverage.unknown_kinds == 0;
+        let captures = alone && self.log.counters.captures_alone();
         Report {
             trace: self.trace(&coverage),
             process: self.process(),
@@ -51,6 +53,8 @@ impl Builder<'_> {
                 until: self.window.until.map(|until| self.clock.at(until)),
             },
             bound,
+            copies_bound: bound || self.log.counters.lost_copies(),
+            doubt: if captures { Doubt::Captures } else { Doubt::Missing },
             coverage,
             total: scopes::total(self),
             by_gpu: scopes::by_gpu(self),

@@ -36,6 +36,26 @@ use crate::input::{GpuFacts, Process, WriterState};
 use crate::live::{Ledger, Share};
 use crate::units::{Bytes, Gpu, Nanos};
 
+/// Why figures are bounds only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Events are missing.
+    Missing,
+    /// Captured streams were too many to follow: what is counted once may have run never, or often.
+    Captures,
+}
+
+impl Doubt {
+    /// As reports say it.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Missing => "events are missing",
+            Self::Captures => "captures could not be followed",
+        }
+    }
+}
+
 /// Everything that is said about one log.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -49,6 +69,11 @@ pub struct Report {
     pub window: WindowReport,
     /// Whether live figures are bounds only, because events that change them may be missing.
     pub bound: bool,
+    /// Whether figures of copies and sets are bounds only. They are wherever live figures are: what
+    /// they lie between follows from the live set, and whatever loses the one may lose the other.
+    pub copies_bound: bool,
+    /// Why figures are bounds, where they are.
+    pub doubt: Doubt,
     /// Memory, copies and sets of all devices together.
     pub total: ScopeReport,
     /// The same of each device that was used.

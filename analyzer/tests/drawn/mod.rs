@@ -6,9 +6,9 @@ use gmmtrace::analysis::names::SiteName;
 use gmmtrace::live::{CopyKey, Direction, HostMemory, Ledger, Level, Moved, RangeGaps, Sum};
 use gmmtrace::render::picture::{Facts, Subject};
 use gmmtrace::report::{
-    AgeReport, BlocksReport, Composition, Figure, FragmentationReport, HeldReport, MarkReport,
-    MovedReport, Scope, ScopeReport, SeriesReport, SizeClassReport, SumReport, TimelineReport,
-    VmmReport,
+    AgeReport, BlocksReport, Composition, Doubt, Figure, FragmentationReport, HeldReport,
+    MarkReport, MovedReport, Scope, ScopeReport, SeriesReport, SizeClassReport, SumReport,
+    TimelineReport, VmmReport,
 };
 use gmmtrace::units::{Bytes, Gpu, Nanos};
 
@@ -36,6 +36,7 @@ pub fn site(library: &str, api: &str, call: Option<&str>) -> SiteName {
         library: Some(library.into()),
         api: Some(api.into()),
         call: call.map(Into::into),
+        caller: None,
         others: 0,
     }
 }
@@ -51,6 +52,8 @@ pub fn empty() -> Made {
         subject: Subject {
             process: "python infer.py (pid 77 on host)".to_owned(),
             bound: false,
+            copies_bound: false,
+            doubt: Doubt::Missing,
             calibrated: true,
         },
         timeline: TimelineReport::default(),

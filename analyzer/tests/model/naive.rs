@@ -679,7 +679,21 @@ impl Model {
             {
                 copy::DEVICE_TO_DEVICE
             }
-            other => other,
+            other => {
+                let locked = |address| self.host(address) < 2;
+                let (from_host, to_host) = match other {
+                    copy::HOST_TO_DEVICE => (true, locked(to)),
+                    copy::DEVICE_TO_HOST => (locked(from), true),
+                    copy::DEVICE_TO_DEVICE => (locked(from), locked(to)),
+                    _ => (false, false),
+                };
+                match (from_host, to_host) {
+                    (true, true) => copy::HOST_TO_HOST,
+                    (true, false) => copy::HOST_TO_DEVICE,
+                    (false, true) => copy::DEVICE_TO_HOST,
+                    (false, false) => other,
+                }
+            }
         };
         let (takes, gives) = match direction {
             copy::HOST_TO_HOST => (false, false),

@@ -156,6 +156,77 @@ pub enum Definition<'a> {
         /// As NVML tells it, for example `580.159.04`.
         version: &'a [u8],
     },
+    /// A Python code object: what a function, a module's body or a comprehension was compiled to.
+    Code {
+        /// Id in frames, from 1.
+        id: u32,
+        /// Line of the source where it begins.
+        first_line: u64,
+        /// File as the interpreter names it; not always one that exists.
+        file: &'a [u8],
+        /// Qualified name, or the plain one of interpreters without it.
+        name: &'a [u8],
+    },
+    /// A piece of the table that tells the lines of a code object.
+    CodeLines {
+        /// The code object.
+        code: u32,
+        /// How the table is written, as 256 × major + minor version of the interpreter.
+        version: u64,
+        /// Length of the whole table in bytes.
+        total: u64,
+        /// Where in it the piece stands.
+        offset: u64,
+        /// The piece.
+        bytes: &'a [u8],
+    },
+    /// A Python frame that is in a call.
+    PythonFrame {
+        /// Id in nodes, from 1; one row of ids for all frames.
+        id: u32,
+        /// Its code object.
+        code: u32,
+        /// Byte offset of the instruction that it stands at, plus 1; 0 when it is not known.
+        at: u64,
+        /// 1 when it is the outermost that its evaluation loop, a native frame, runs.
+        entry: u64,
+    },
+    /// A native frame.
+    NativeFrame {
+        /// Id in nodes, from 1; one row of ids for all frames.
+        id: u32,
+        /// Where it will go on: the return address.
+        address: u64,
+        /// Module of that address, or 0 when unknown.
+        module: u32,
+    },
+    /// Frames that could not be read stand here.
+    FrameGap {
+        /// Id in nodes, from 1; one row of ids for all frames.
+        id: u32,
+        /// A [`gap`] reason.
+        reason: u64,
+    },
+    /// A frame beneath the frames that called it.
+    Node {
+        /// Id in stacks and nodes, from 1.
+        id: u32,
+        /// The node of its caller, or 0 for none.
+        parent: u32,
+        /// The frame.
+        frame: u32,
+    },
+    /// A call site with what called it.
+    Stack {
+        /// Id in events; the ids of sites go on here.
+        id: u32,
+        /// The call site.
+        site: u32,
+        /// Innermost Python frame, as a node, or 0.
+        python: u32,
+        /// Innermost native frame, as a node, or 0.
+        native: u32,
+    },
     /// A kind that this crate does not know.
     Unknown {
         /// Its number.
@@ -172,6 +243,28 @@ mod kind {
     pub const REMARK: u8 = 5;
     pub const GPU: u8 = 6;
     pub const DRIVER: u8 = 7;
+    pub const CODE: u8 = 8;
+    pub const CODE_LINES: u8 = 9;
+    pub const PYTHON_FRAME: u8 = 10;
+    pub const NATIVE_FRAME: u8 = 11;
+    pub const FRAME_GAP: u8 = 12;
+    pub const NODE: u8 = 13;
+    pub const STACK: u8 = 14;
+}
+
+/// Why frames are missing from a stack.
+pub mod gap {
+    /// The stack is deeper than the recorder reads.
+    pub const DEPTH: u64 = 1;
+    /// No rule says how to go on from an address: code made at run time, or without tables.
+    pub const NO_RULE: u64 = 2;
+    /// What should be there does not lie in the thread's stack.
+    pub const UNREADABLE: u64 = 3;
+    /// What was read is not what the interpreter should have.
+    pub const DOUBT: u64 = 4;
+    /// Every reason with its name in reports.
+    pub const NAMES: [(u64, &str); 4] =
+        [(DEPTH, "depth"), (NO_RULE, "no_rule"), (UNREADABLE, "unreadable"), (DOUBT, "doubt")];
 }
 
 impl<'a> Definition<'a> {
@@ -228,6 +321,49 @@ impl<'a> Definition<'a> {
                 output.text(version);
                 kind::DRIVER
             }
+            Self::Code { id, first_line, file, name } => {
+                output.number(u64::from(id));
+                output.number(first_line);
+                output.text(file);
+                output.text(name);
+                kind::CODE
+            }
+            Self::CodeLines { code, version, total, offset, bytes } => {
+                for value in [u64::from(code), version, total, offset] {
+                    output.number(value);
+                }
+                output.text(bytes);
+                kind::CODE_LINES
+            }
+            Self::PythonFrame { id, code, at, entry } => {
+                for value in [u64::from(id), u64::from(code), at, entry] {
+                    output.number(value);
+                }
+                kind::PYTHON_FRAME
+            }
+            Self::NativeFrame { id, address, module } => {
+                for value in [u64::from(id), address, u64::from(module)] {
+                    output.number(value);
+                }
+                kind::NATIVE_FRAME
+            }
+            Self::FrameGap { id, reason } => {
+                output.number(u64::from(id));
+                output.number(reason);
+                kind::FRAME_GAP
+            }
+            Self::Node { id, parent, frame } => {
+                for value in [id, parent, frame] {
+                    output.number(u64::from(value));
+                }
+                kind::NODE
+            }
+            Self::Stack { id, site, python, native } => {
+                for value in [id, site, python, native] {
+                    output.number(u64::from(value));
+                }
+                kind::STACK
+            }
             Self::Unknown { .. } => return None,
         };
         let length = output.finish()?.checked_add(4)?.next_multiple_of(ALIGN);
@@ -278,6 +414,36 @@ impl<'a> Definition<'a> {
                 name: input.text()?,
             },
             kind::DRIVER => Self::Driver { version: input.text()? },
+            kind::CODE => Self::Code {
+                id: id(input)?,
+                first_line: input.number()?,
+                file: input.text()?,
+                name: input.text()?,
+            },
+            kind::CODE_LINES => Self::CodeLines {
+                code: id(input)?,
+                version: input.number()?,
+                total: input.number()?,
+                offset: input.number()?,
+                bytes: input.text()?,
+            },
+            kind::PYTHON_FRAME => Self::PythonFrame {
+                id: id(input)?,
+                code: id(input)?,
+                at: input.number()?,
+                entry: input.number()?,
+            },
+            kind::NATIVE_FRAME => {
+                Self::NativeFrame { id: id(input)?, address: input.number()?, module: id(input)? }
+            }
+            kind::FRAME_GAP => Self::FrameGap { id: id(input)?, reason: input.number()? },
+            kind::NODE => Self::Node { id: id(input)?, parent: id(input)?, frame: id(input)? },
+            kind::STACK => Self::Stack {
+                id: id(input)?,
+                site: id(input)?,
+                python: id(input)?,
+                native: id(input)?,
+            },
             _ => Self::Unknown { kind },
         })
     }

@@ -360,6 +360,8 @@ pub mod object {
     pub const MULTICAST: u64 = 11;
     /// A user object, which a graph keeps alive.
     pub const USER_OBJECT: u64 = 12;
+    /// A kernel that was looked up in a module or a library.
+    pub const KERNEL: u64 = 13;
 }
 
 /// What the end of a capture answers.

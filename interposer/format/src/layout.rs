@@ -216,4 +216,8 @@ counters! {
         "Real functions chosen among several loaded copies because the caller could not be told.";
     25 Captured "during_capture" false
         "Calls made while captures could not be followed, counted as if each had run once.";
+    26 StacksFull "stacks_full" false
+        "Events whose stack found no room in a table of stacks; their call site is known.";
+    27 StacksDoubtful "stacks_doubtful" false
+        "Stacks that could not be read as they should be, cut or left out.";
 }

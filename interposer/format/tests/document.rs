@@ -381,6 +381,32 @@ fn fields_of(kind: u8) -> Option<(&'static str, &'static [(&'static str, Field)]
             ("gpu", &[("index", Number), ("total", Number), ("uuid", Text), ("name", Text)])
         }
         Definition::Driver { .. } => ("driver", &[("version", Text)]),
+        Definition::Code { .. } => {
+            ("code", &[("id", Number), ("first_line", Number), ("file", Text), ("name", Text)])
+        }
+        Definition::CodeLines { .. } => (
+            "code_lines",
+            &[
+                ("code", Number),
+                ("version", Number),
+                ("total", Number),
+                ("offset", Number),
+                ("bytes", Bytes),
+            ],
+        ),
+        Definition::PythonFrame { .. } => {
+            ("python_frame", &[("id", Number), ("code", Number), ("at", Number), ("entry", Number)])
+        }
+        Definition::NativeFrame { .. } => {
+            ("native_frame", &[("id", Number), ("address", Hex), ("module", Number)])
+        }
+        Definition::FrameGap { .. } => ("frame_gap", &[("id", Number), ("reason", Number)]),
+        Definition::Node { .. } => {
+            ("node", &[("id", Number), ("parent", Number), ("frame", Number)])
+        }
+        Definition::Stack { .. } => {
+            ("stack", &[("id", Number), ("site", Number), ("python", Number), ("native", Number)])
+        }
         Definition::Unknown { .. } => return None,
     })
 }
@@ -401,6 +427,8 @@ fn definitions_are_those_of_the_code() {
     let layers = [Layer::Driver, Layer::Runtime, Layer::Own, Layer::Framework];
     holds("### Layers", &layers.map(|layer| row![layer as u8, snake(&format!("{layer:?}"))]));
     let resolvers = [Resolver::Dlsym, Resolver::Dlvsym, Resolver::GetProcAddress];
+    let reasons = definition::gap::NAMES.map(|(reason, name)| row![reason, name]);
+    holds("### Reasons of gaps", &reasons);
     holds("### Resolvers", &resolvers.map(|resolver| row![resolver as u8, resolver.name()]));
 }
 

@@ -256,6 +256,15 @@ proptest! {
             Definition::Remark { text: one },
             Definition::Gpu { index: id, total: start, uuid: one, name: two },
             Definition::Driver { version: one },
+            Definition::Code { id, first_line: start, file: one, name: two },
+            Definition::CodeLines {
+                code: id, version: start, total: end, offset: flags, bytes: one,
+            },
+            Definition::PythonFrame { id, code: api, at: start, entry: end },
+            Definition::NativeFrame { id, address: start, module },
+            Definition::FrameGap { id, reason: start },
+            Definition::Node { id, parent: api, frame: outer },
+            Definition::Stack { id, site: api, python: outer, native: module },
         ] {
             let mut body = [0; MAX_DEFINITION];
             let word = definition.encode(&mut body).expect("room");

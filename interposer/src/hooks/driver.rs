@@ -579,6 +579,8 @@ rows! {
     cuLibraryLoadData(l: *mut Handle, code: *const c_void, jo: *mut c_void, jv: *mut c_void, jn: c_uint, lo: *mut c_void, lv: *mut c_void, ln: c_uint) ObjectCreate, code as u64, |ok| made(out_word(ok, l), object::LIBRARY, 0), then helper::ask_for_sample();
     cuLibraryLoadFromFile(l: *mut Handle, file: *const c_void, jo: *mut c_void, jv: *mut c_void, jn: c_uint, lo: *mut c_void, lv: *mut c_void, ln: c_uint) ObjectCreate, 0, |ok| made(out_word(ok, l), object::LIBRARY, 0), then helper::ask_for_sample();
     cuLibraryUnload(l: Handle) ObjectDestroy, l as u64, |_ok| gone(l as u64, object::LIBRARY);
+    cuModuleGetFunction(k: *mut Handle, m: Handle, name: *const c_void) ObjectCreate, m as u64, |ok| made(out_word(ok, k), object::KERNEL, m as u64), then helper::ask_for_sample();
+    cuLibraryGetKernel(k: *mut Handle, l: Handle, name: *const c_void) ObjectCreate, l as u64, |ok| made(out_word(ok, k), object::KERNEL, l as u64), then helper::ask_for_sample();
     cuStreamCreate(s: *mut Stream, f: c_uint) ObjectCreate, 0, |ok| made(out_word(ok, s), object::STREAM, 0);
     cuStreamCreateWithPriority(s: *mut Stream, f: c_uint, priority: c_int) ObjectCreate, 0, |ok| made(out_word(ok, s), object::STREAM, 0);
     cuGreenCtxStreamCreate(s: *mut Stream, g: Handle, f: c_uint, priority: c_int) ObjectCreate, g as u64, |ok| made(out_word(ok, s), object::STREAM, g as u64);

@@ -223,6 +223,16 @@ CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image) {
   return load(out, step(ID_cuModuleLoadFatBinary));
 }
 
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  CUresult result = step(ID_cuModuleGetFunction);
+  if (!result && (!function || !name)) result = CUDA_ERROR_INVALID_VALUE;
+  if (!result) result = driver_enter();
+  if (result) return result;
+  if (!module) return driver_leave(CUDA_ERROR_INVALID_HANDLE);
+  *function = (CUfunction)&module->device;
+  return driver_leave(CUDA_SUCCESS);
+}
+
 CUresult cuModuleUnload(CUmodule module) {
   CUresult result = step(ID_cuModuleUnload);
   if (!result) result = driver_enter();

@@ -1,6 +1,7 @@
 /*
  * Objects that are handles and, some of them, device memory that no call tells: libraries and
- * green contexts take a block each, texture and surface objects none.
+ * green contexts take a block each, texture and surface objects none. The first kernel that is
+ * looked up in a library takes three more, which stand for what its first launch loads.
  */
 #include <stdlib.h>
 
@@ -11,9 +12,11 @@ enum class { LIBRARY, GREEN, TEXTURE, SURFACE };
 struct object {
   enum class class;
   int device;
-  bool alive;
+  bool alive, loaded;
   struct object *next;
 };
+
+#define CODE (3 * BLOCK)
 
 static struct object *all_objects;
 
@@ -28,7 +31,7 @@ static CUresult make(void **out, enum class class, CUresult result) {
     return driver_leave(CUDA_ERROR_OUT_OF_MEMORY);
   struct object *object = calloc(1, sizeof *object);
   if (!object) abort();
-  *object = (struct object){class, context->device, true, all_objects};
+  *object = (struct object){class, context->device, true, false, all_objects};
   all_objects = object;
   *out = object;
   return driver_leave(CUDA_SUCCESS);
@@ -41,6 +44,7 @@ static CUresult destroy(void *handle, enum class class, CUresult result) {
     if (object != handle || !object->alive || object->class != class) continue;
     object->alive = false;
     if (has_block(class)) device_give(object->device, BLOCK);
+    if (object->loaded) device_give(object->device, CODE);
     return driver_leave(CUDA_SUCCESS);
   }
   return driver_leave(CUDA_ERROR_INVALID_HANDLE);
@@ -65,6 +69,22 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *file, JIT) {
 
 CUresult cuLibraryUnload(CUlibrary library) {
   return destroy(library, LIBRARY, step(ID_cuLibraryUnload));
+}
+
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name) {
+  CUresult result = step(ID_cuLibraryGetKernel);
+  if (!result && (!kernel || !name)) result = CUDA_ERROR_INVALID_VALUE;
+  if (!result) result = driver_enter();
+  if (result) return result;
+  for (struct object *object = all_objects; object; object = object->next) {
+    if ((void *)object != (void *)library || !object->alive || object->class != LIBRARY) continue;
+    if (!object->loaded && !device_take(object->device, CODE))
+      return driver_leave(CUDA_ERROR_OUT_OF_MEMORY);
+    object->loaded = true;
+    *kernel = (CUkernel)&object->loaded;
+    return driver_leave(CUDA_SUCCESS);
+  }
+  return driver_leave(CUDA_ERROR_INVALID_HANDLE);
 }
 
 CUresult cuGreenCtxCreate(CUgreenCtx *context, void *resources, CUdevice device,

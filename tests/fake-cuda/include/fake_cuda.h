@@ -37,6 +37,7 @@ typedef struct CUextMemory_st *CUexternalMemory;
 typedef unsigned long long CUtexObject;
 typedef unsigned long long CUsurfObject;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUkern_st *CUkernel;
 
 enum {
   CUDA_SUCCESS = 0,
@@ -403,10 +404,12 @@ CUresult cuDeviceGraphMemTrim(CUdevice device);
 CUresult cuCtxSetLimit(int limit, size_t value);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleUnload(CUmodule module);
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, void *jit_options,
                            void *jit_values, unsigned int jit_number, void *options, void *values,
                            unsigned int number);
 CUresult cuLibraryUnload(CUlibrary library);
+CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
 CUresult cuGreenCtxCreate(CUgreenCtx *context, void *resources, CUdevice device,
                           unsigned int flags);
 CUresult cuGreenCtxDestroy(CUgreenCtx context);

@@ -173,7 +173,19 @@ void copies(CUstream stream) {
     OK(cuMemcpy2DUnaligned(&shape));
     OK(cuMemcpy2DAsync(&shape, stream));
     for (int copy = 0; copy < 3; ++copy) tally.copied("host_to_device", 39'900);
+    // Pinned memory at an end that is on the device by the call's name.
+    const CUdeviceptr there = reinterpret_cast<CUdeviceptr>(host);
+    char *other = pinned(bytes);
+    OK(cuMemcpyDtoHAsync(other, there, 501, stream));
+    OK(cuMemcpyHtoDAsync(there, other, 502, stream));
+    tally.copied("host_to_host", 501);
+    tally.copied("host_to_host", 502);
+    OK(cuMemcpyDtoDAsync(to, there, 503, stream));
+    tally.copied("host_to_device", 503);
+    OK(cuMemcpyDtoDAsync(there, to, 504, stream));
+    tally.copied("device_to_host", 504);
     OK(cuStreamSynchronize(stream));
+    release_pinned(other);
     release_pinned(host);
     release(from);
     release(to);

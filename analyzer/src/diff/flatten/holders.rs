@@ -75,8 +75,8 @@ fn composition(reading: &mut Reading<'_>, of: &str, sum: Option<&str>, value: &V
 /// How a list of holders is read: its rows in front each by its name, the rest together, so that
 /// there are not more figures than anybody looks at, however long the list is.
 struct Held {
-    /// Whether some of its rows have no name: what a library holds is then more than what its
-    /// rows say.
+    /// Whether some of its rows have no name: what a library holds may then be more than what its
+    /// rows say, and what a site holds too, because other callers of it have rows of their own.
     cut: bool,
 }
 
@@ -102,7 +102,12 @@ impl Held {
 
 /// Reports of earlier versions name every site.
 fn are_others(number: usize, row: &Value) -> bool {
-    number >= ROWS || row["site"]["others"].as_u64().is_some_and(|others| others > 0)
+    number >= ROWS || stands_for_others(&row["site"])
+}
+
+/// Whether a site stands for those that a list does not name.
+pub(super) fn stands_for_others(site: &Value) -> bool {
+    site["others"].as_u64().is_some_and(|others| others > 0)
 }
 
 /// One row of a composition. What is in a ledger is said again when it is the same in its sum,
@@ -114,7 +119,8 @@ fn holder(
     row: &Value,
     whose: Whose,
 ) {
-    let (ledger, bound) = (named(row, "ledger"), is_bound(row));
+    let ledger = named(row, "ledger");
+    let bound = is_bound(row) || (whose.cut && !whose.others);
     let (site, library) = match whose.others {
         true => (OTHERS.to_owned(), OTHERS.to_owned()),
         false => {
@@ -127,7 +133,6 @@ fn holder(
     for (key, head) in heads {
         for tail in tails {
             let name = |of: &str| Name::of(&[head, &[of], tail].concat());
-            let bound = bound || (whose.cut && !whose.others && tail == of_library);
             if let Some(figure) = figure(key, &row[key], bound) {
                 let all = Name::of(&[head, &[of], of_library].concat());
                 let all = (tail != of_library).then_some(all);
@@ -187,7 +192,7 @@ fn library(site: &Value, executable: Option<&str>) -> String {
 
 /// A site in words that the next release has as well: no addresses and no lines.
 pub(super) fn site(site: &Value, executable: Option<&str>) -> String {
-    if site["others"].as_u64().is_some_and(|others| others > 0) {
+    if stands_for_others(site) {
         return OTHERS.to_owned();
     }
     let api = elided(site["api"].as_str().unwrap_or("unknown call"), LETTERS);

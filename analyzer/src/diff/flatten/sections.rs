@@ -101,7 +101,7 @@ fn moved(reading: &mut Reading<'_>, head: &[&str], moved: &Value, direction: Opt
     let all = head.len() == 1;
     for (key, value) in objects(moved).filter(|(key, _)| !all || !key.ends_with("_ns")) {
         let repeats = direction.map(|head| Name::of(head).with(key)).into_iter().collect();
-        if let Some(figure) = figure(key, value, false) {
+        if let Some(figure) = figure(key, value, is_bound(moved)) {
             reading.add(Name::of(head).with(key), Figure { repeats, idle, ..figure });
         }
     }
@@ -172,11 +172,13 @@ pub(super) fn stalls(reading: &mut Reading<'_>, stalls: &Value) {
         let idle = stall["count"].as_u64() == Some(0);
         let name = Name::of(&["stalls", purpose]);
         let known = |key: &str| STALLS.iter().find(|(of, _)| *of == key).map(|(_, part)| *part);
-        for (key, value) in objects(stall).filter(|(key, _)| *key != "by_length") {
+        let bound = is_bound(stall);
+        let others = |key: &str| !matches!(key, "by_length" | "bound");
+        for (key, value) in objects(stall).filter(|(key, _)| others(key)) {
             let name = name.with(known(key).unwrap_or(key));
-            match figure(key, value, false) {
+            match figure(key, value, bound) {
                 Some(figure) => reading.add(name, Figure { idle, ..figure }),
-                None if key != "longest" => walk(reading, &name, key, value, false),
+                None if key != "longest" => walk(reading, &name, key, value, bound),
                 None => {}
             }
         }
@@ -186,7 +188,7 @@ pub(super) fn stalls(reading: &mut Reading<'_>, stalls: &Value) {
             let count = counts.filter_map(|row| integer(&row["count"]));
             let count = count.fold(0_i128, i128::saturating_add);
             let figure = Figure::new(Some(count), Unit::Count);
-            reading.add(name.with("over_1ms"), Figure { idle, ..figure });
+            reading.add(name.with("over_1ms"), Figure { idle, bound, ..figure });
         }
     }
 }

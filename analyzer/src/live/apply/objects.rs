@@ -1,7 +1,7 @@
 //! What events of graphs and of objects without bytes do.
 
 use gmmtrace_format::Kind;
-use gmmtrace_format::kind::capture;
+use gmmtrace_format::kind::{capture, object};
 
 use super::Call;
 use crate::live::context::OwnerIndex;
@@ -134,6 +134,13 @@ impl LiveSet {
 impl LiveSet {
     pub(super) fn object_made(&mut self, call: Call, record: &Record) {
         let (handle, of) = (record.handle::<0>(), record.handle::<2>());
+        if record.number::<1>() == object::KERNEL {
+            // It is a part of what it is of, and ends with that.
+            if !call.failed {
+                self.steps.looked_up();
+            }
+            return;
+        }
         let Some(class) = Class::of_number(record.number::<1>()) else { return };
         if call.failed {
             if class == Class::Graph && of.0 != 0 && !capture::REFUSED.contains(&record.status) {
@@ -192,6 +199,7 @@ impl LiveSet {
             device_blocks: Bytes(all.kept.now.bytes()),
             async_pool: live(Ledger::AsyncPool),
             async_reserved: self.pools.reserved(),
+            async_kept: self.pools.kept(),
             vmm_physical: live(Ledger::VmmPhysical),
             array: live(Ledger::Array),
             graph: told.unwrap_or_else(|| live(Ledger::Graph)),

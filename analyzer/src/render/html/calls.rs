@@ -25,7 +25,9 @@ fn copies(report: &Report, out: &mut String) {
     let named = total.copies.iter().map(|(key, moved)| (copy_words(key), moved));
     let sets = Some(("set".to_owned(), &total.sets)).filter(|_| total.sets.moved.count > 0);
     let all: Vec<(String, &MovedReport)> = named.chain(sets).collect();
-    section(out, "copies-figures", "Copies and sets", "");
+    let bound = format!("All figures are bounds: {}.", report.doubt.words());
+    let about = if report.copies_bound { bound.as_str() } else { "" };
+    section(out, "copies-figures", "Copies and sets", about);
     if all.is_empty() {
         return note(out, "Nothing was copied or set.");
     }
@@ -54,8 +56,12 @@ fn stalls(report: &Report, out: &mut String) {
     if used.is_empty() {
         return;
     }
-    let about = "Time that threads spent in calls, all threads together; failed calls included.";
-    section(out, "stalls", "Time in calls, by what they are for", about);
+    let mut about =
+        "Time that threads spent in calls, all threads together; failed calls included.".to_owned();
+    if report.copies_bound {
+        about.push_str(&format!(" All figures are bounds: {}.", report.doubt.words()));
+    }
+    section(out, "stalls", "Time in calls, by what they are for", &about);
     let table = Table::of(&["for", "#calls", "#time", "#longest"], &used, |stall| {
         let name = Cell::words(stall.purpose.name());
         vec![name, Cell::count(stall.count), Cell::time(stall.total), Cell::time(stall.max)]

@@ -25,12 +25,10 @@ fn reading(gap: &GapReport, out: &mut String) {
     let about = format!("{} at {}: the most of all readings.", gap.process, gap.at);
     section(out, "gap", "What NVML showed for this process", &about);
     let explained = &gap.explained;
-    let pool =
-        explained.async_reserved.map_or(explained.async_pool, |r| r.max(explained.async_pool));
     let graph = if explained.graph_told { "graphs, as the driver told" } else { "graphs in use" };
     let mut rows: Vec<(String, Bytes)> = [
         ("2 MiB blocks of the ledger device", explained.device_blocks),
-        ("stream-ordered memory", pool),
+        ("stream-ordered memory", explained.pools()),
         ("physical memory of virtual memory management", explained.vmm_physical),
         ("arrays (estimated)", explained.array),
         (graph, explained.graph),

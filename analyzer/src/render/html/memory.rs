@@ -69,9 +69,8 @@ fn ledger_table(scope: &ScopeReport) -> Table {
 }
 
 fn ledgers(report: &Report, out: &mut String) {
-    let about =
-        if report.bound { "Live and peak figures are bounds: events are missing." } else { "" };
-    section(out, "ledgers", "Ledgers", about);
+    let bound = format!("Live and peak figures are bounds: {}.", report.doubt.words());
+    section(out, "ledgers", "Ledgers", if report.bound { &bound } else { "" });
     let table = ledger_table(&report.total);
     match table.is_empty() {
         true => note(out, "No call that takes or gives memory was seen."),

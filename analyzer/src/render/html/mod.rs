@@ -88,9 +88,14 @@ fn head(report: &Report, subject: &Subject, out: &mut impl Write) -> io::Result<
     writeln!(out, "<button id=\"theme\" type=\"button\">dark or light</button>")?;
     write!(out, "<p class=\"who\">{}</p>\n</header>\n", text(&subject.process))?;
     writeln!(out, "<section id=\"summary\">")?;
-    if report.bound {
-        let words = "Bound: events are missing, so live and peak figures are bounds, not sums.";
-        writeln!(out, "<p class=\"alarm\">{words}</p>")?;
+    let bound = match (report.bound, report.copies_bound) {
+        (true, _) => Some("figures are bounds, not sums"),
+        (false, true) => Some("figures of copies and sets are bounds, not sums"),
+        (false, false) => None,
+    };
+    if let Some(bound) = bound {
+        let doubt = report.doubt.words();
+        writeln!(out, "<p class=\"alarm\">Bound: {doubt}, so {bound}.</p>")?;
     }
     writeln!(out, "<ul>")?;
     for sentence in words::sentences(report) {

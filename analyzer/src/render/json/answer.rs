@@ -21,7 +21,11 @@ pub fn answer(question: Question, report: &Report, scope: &ScopeReport, only: &[
     let mut take = |key: &str| whole.get_mut(key).map(Value::take).unwrap_or_default();
     let mut found = Map::new();
     found.insert("schema".to_owned(), json!(SCHEMA));
-    found.insert("bound".to_owned(), json!(report.bound));
+    let bound = match question {
+        Question::Copies | Question::Summary => report.copies_bound,
+        _ => report.bound,
+    };
+    found.insert("bound".to_owned(), json!(bound));
     for key in ALWAYS {
         found.insert(key.to_owned(), take(key));
     }
@@ -83,8 +87,8 @@ fn of_scope(key: &str, report: &Report, scope: &ScopeReport) -> Option<Value> {
         "peak" => Some(peak(scope, report.bound)),
         "live" => Some(live(scope, report.bound)),
         "live_at_end" => Some(held(&scope.live_at_end, report.bound)),
-        "copies" => Some(copies(scope)),
-        "sets" => Some(sets(scope)),
+        "copies" => Some(copies(scope, report.copies_bound)),
+        "sets" => Some(sets(scope, report.copies_bound)),
         "fragmentation" => Some(fragmentation(&scope.fragmentation, report.bound)),
         _ => None,
     }

@@ -69,6 +69,7 @@ fn reading(gap: &GapReport, bound: bool) -> Value {
         "device_blocks_bytes": explained.device_blocks.0,
         "async_pool_bytes": explained.async_pool.0,
         "async_reserved_bytes": explained.async_reserved.map(|bytes| bytes.0),
+        "async_kept_bytes": explained.async_kept.0,
         "vmm_physical_bytes": explained.vmm_physical.0,
         "array_bytes": explained.array.0,
         "graph_bytes": explained.graph.0,

@@ -178,21 +178,21 @@ pub fn held(held: &[HeldReport], bound: bool) -> Value {
 }
 
 /// Copies by kind.
-pub fn copies(scope: &ScopeReport) -> Value {
+pub fn copies(scope: &ScopeReport, bound: bool) -> Value {
     let all = scope.copies.iter().map(|(key, report)| {
         let head = json!({
             "direction": key.direction.name(),
             "asynchronous": key.asynchronous,
             "host_memory": key.host.map(|host| host.name()),
         });
-        with(head, moved(report))
+        with(with(head, moved(report)), [("bound", json!(bound))])
     });
     all.collect()
 }
 
 /// All sets.
-pub fn sets(scope: &ScopeReport) -> Value {
-    with(json!({}), moved(&scope.sets))
+pub fn sets(scope: &ScopeReport, bound: bool) -> Value {
+    with(with(json!({}), moved(&scope.sets)), [("bound", json!(bound))])
 }
 
 fn moved(report: &MovedReport) -> impl Iterator<Item = (&'static str, Value)> {
@@ -365,8 +365,8 @@ pub fn by_gpu(report: &Report) -> Value {
             "peak": peak(scope, bound),
             "live": live(scope, bound),
             "live_at_end": held(&scope.live_at_end, bound),
-            "copies": copies(scope),
-            "sets": sets(scope),
+            "copies": copies(scope, report.copies_bound),
+            "sets": sets(scope, report.copies_bound),
             "fragmentation": fragmentation(&scope.fragmentation, bound),
         })
     });

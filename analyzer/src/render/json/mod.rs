@@ -57,9 +57,9 @@ pub fn value(report: &Report) -> Value {
         "gap": handles::gap(&report.gap, bound),
         "pools": memory::pools(&report.pools, bound),
         "managed": memory::managed(&report.residency),
-        "copies": memory::copies(total),
+        "copies": memory::copies(total, report.copies_bound),
         "failed_copies": report.failed_copies,
-        "sets": memory::sets(total),
+        "sets": memory::sets(total, report.copies_bound),
         "failed_sets": report.failed_sets,
         "peak": memory::peak(total, bound),
         "live": memory::live(total, bound),
@@ -69,7 +69,7 @@ pub fn value(report: &Report) -> Value {
         "torch": torch::torch(&report.torch, bound),
         "oom": torch::oom(&report.torch),
         "by_gpu": memory::by_gpu(report),
-        "stalls": time::stalls(&report.stalls),
+        "stalls": time::stalls(&report.stalls, report.copies_bound),
         "timeline": time::timeline(&report.timeline, bound),
         "calls": report.calls.iter().map(call).collect::<Vec<_>>(),
         "marks": marks(report),
@@ -174,11 +174,15 @@ fn hexadecimal(number: u64) -> String {
 
 fn site(site: &SiteName) -> Value {
     let text = |text: &Option<Arc<str>>| json!(text.as_deref());
+    let caller = site.caller.as_ref().map(
+        |caller| json!({ "file": &*caller.file, "line": caller.line, "function": &*caller.function }),
+    );
     json!({
         "frames": [],
         "library": text(&site.library),
         "api": text(&site.api),
         "call": text(&site.call),
+        "caller": caller,
         "others": site.others,
     })
 }

@@ -45,7 +45,7 @@ fn series(series: &SeriesReport, bound: bool) -> Value {
 }
 
 /// By purpose of the call.
-pub fn stalls(stalls: &[StallReport]) -> Value {
+pub fn stalls(stalls: &[StallReport], bound: bool) -> Value {
     let one = |stall: &StallReport| {
         let value = json!({
             "count": stall.count,
@@ -53,6 +53,7 @@ pub fn stalls(stalls: &[StallReport]) -> Value {
             "max_ns": stall.max.0,
             "by_length": stall.by_length.iter().map(length).collect::<Vec<_>>(),
             "longest": stall.longest.iter().map(long_call).collect::<Vec<_>>(),
+            "bound": bound,
         });
         (stall.purpose.name().to_owned(), value)
     };

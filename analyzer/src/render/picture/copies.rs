@@ -7,7 +7,7 @@ use super::ink::Ink;
 use super::peak::size_words;
 use super::scene::{Area, Hover, Item, Scene, Size};
 use super::sketch::{Key, Sketch};
-use super::subject::Facts;
+use super::subject::{Facts, Subject};
 use crate::live::{CopyKey, HostMemory};
 use crate::render::{counted, grouped};
 use crate::report::{MovedReport, SizeClassReport};
@@ -28,7 +28,9 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
     let count = kinds.iter().fold(0, |sum: u64, kind| sum.saturating_add(kind.2.moved.count));
     let title = format!("Copies and sets: {} in {}", Bytes(bytes), counted(count, "call", "calls"));
     let detail = "Time is that of the calls; an asynchronous copy goes on after its call.";
-    let mut sketch = Sketch::new(size, &title, detail, facts.subject);
+    let bound = facts.subject.bound || facts.subject.copies_bound;
+    let subject = Subject { bound, ..facts.subject.clone() };
+    let mut sketch = Sketch::new(size, &title, detail, &subject);
     if kinds.is_empty() {
         sketch.nothing("Nothing was copied or set.");
         return sketch.finish();

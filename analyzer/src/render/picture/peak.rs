@@ -95,6 +95,9 @@ pub fn site_words(site: &SiteName) -> String {
     let api = site.api.as_deref().unwrap_or("unknown call");
     let call =
         site.call.as_deref().map_or_else(|| api.to_owned(), |call| format!("{call} > {api}"));
+    if let Some(caller) = &site.caller {
+        return format!("{call}, {caller}");
+    }
     let library = site.library.as_deref().map(|path| {
         let name = Path::new(path).file_name();
         name.map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())

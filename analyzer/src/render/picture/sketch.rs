@@ -157,7 +157,7 @@ impl Sketch {
         let baseline = row.y + self.px(15.0);
         let mut room = row.width;
         if subject.bound {
-            let words = "bound: events are missing";
+            let words = &format!("bound: {}", subject.doubt.words());
             self.bold(row.right(), baseline, Anchor::End, Ink::Alarm, words);
             room -= width(words, self.font(), true) + self.px(16.0);
         }

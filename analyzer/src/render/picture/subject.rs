@@ -1,7 +1,7 @@
 //! What pictures are drawn from.
 
 use super::font::label;
-use crate::report::{MarkReport, Report, ScopeReport, TimelineReport};
+use crate::report::{Doubt, MarkReport, Report, ScopeReport, TimelineReport};
 
 /// Whose pictures they are.
 #[derive(Clone, Debug)]
@@ -10,6 +10,10 @@ pub struct Subject {
     pub process: String,
     /// Whether live figures are bounds only.
     pub bound: bool,
+    /// Whether figures of copies are bounds only.
+    pub copies_bound: bool,
+    /// Why.
+    pub doubt: Doubt,
     /// Whether times are nanoseconds, not ticks.
     pub calibrated: bool,
 }
@@ -34,6 +38,8 @@ impl Subject {
         Self {
             process: format!("pid {pid} on {}{window}: {}", label(host), label(&command)),
             bound: report.bound,
+            copies_bound: report.copies_bound,
+            doubt: report.doubt,
             calibrated: report.trace.calibrated,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::page::{Page, call, library};
+use super::page::{Page, call, caller};
 use crate::live::Share;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
@@ -80,7 +80,7 @@ pub fn odd(title: &str, odd: &OddReport, out: &mut impl Write) -> io::Result<()>
             format!("{:#x}", example.place),
             example.ledger.name().to_owned(),
             call(&example.site),
-            library(&example.site),
+            caller(&example.site),
             example.at.exact(),
         ]);
     }

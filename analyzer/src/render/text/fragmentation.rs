@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::page::{Page, call, library};
+use super::page::{Page, call, caller};
 use super::torch;
 use crate::live::RangeGaps;
 use crate::render::table::Align::{Left, Right};
@@ -85,7 +85,7 @@ fn held_back(page: &Page<'_>, stuck: &StuckReport, out: &mut impl Write) -> io::
     let mut table =
         Table::new([("at", Right), ("", Right), ("mapped by", Left), ("library", Left)]);
     for (address, bytes, site) in stuck.largest.iter().take(page.style.top) {
-        let (call, library) = (call(site), library(site));
+        let (call, library) = (call(site), caller(site));
         table.row([format!("{address:#x}"), page.style.size(*bytes), call, library]);
     }
     table.write(out)
@@ -123,7 +123,7 @@ fn pins(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let mut table =
         Table::new([("blocks", Right), ("using", Right), ("call", Left), ("library", Left)]);
     for pin in report.pins.iter().take(page.style.top) {
-        let (call, library) = (call(&pin.site), library(&pin.site));
+        let (call, library) = (call(&pin.site), caller(&pin.site));
         table.row([grouped(pin.blocks), page.style.size(pin.used), call, library]);
     }
     table.write(out)

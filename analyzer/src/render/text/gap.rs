@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::page::{Page, at, call, library};
+use super::page::{Page, at, call, caller};
 use crate::live::Made;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
@@ -47,7 +47,10 @@ fn reading(page: &Page<'_>, title: &str, gap: &GapReport, out: &mut impl Write) 
     let explained = &gap.explained;
     let graph = if explained.graph_told { "graphs, as the driver told" } else { "graphs in use" };
     let pool = match explained.async_reserved {
-        Some(reserved) => (reserved.max(explained.async_pool), "stream-ordered pools, reserved"),
+        Some(_) => (explained.pools(), "stream-ordered pools, reserved"),
+        None if explained.async_kept > explained.async_pool => {
+            (explained.async_kept, "stream-ordered pools, at least (by use and release threshold)")
+        }
         None => {
             (explained.async_pool, "stream-ordered memory in use (what pools reserve: unknown)")
         }
@@ -190,7 +193,7 @@ fn left(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             grouped(made.count),
             made.class.name().replace('_', " "),
             call(&made.site),
-            library(&made.site),
+            caller(&made.site),
             made.oldest.exact(),
         ]);
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::page::{Page, at, call, library};
+use super::page::{Page, at, call, caller};
 use crate::analysis::names::SiteName;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
@@ -28,7 +28,7 @@ pub fn by_site(
         ("blocks", Right),
         ("ledger", Left),
         ("call", Left),
-        ("library", Left),
+        ("called from", Left),
         (if oldest { "oldest at" } else { "" }, Right),
     ]);
     let named = held.iter().take(page.style.top).take_while(|entry| entry.site.others == 0);
@@ -40,7 +40,7 @@ pub fn by_site(
             grouped(entry.count),
             entry.ledger.name().to_owned(),
             call(&entry.site),
-            library(&entry.site),
+            caller(&entry.site),
             if oldest { at(entry.oldest) } else { String::new() },
         ]);
     }

@@ -95,7 +95,11 @@ fn head(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
 /// The lines that answer before the tables do.
 fn facts(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let report = page.report;
-    let bound = if report.bound { "  (bound: events are missing, see Losses)" } else { "" };
+    let bound = if report.bound {
+        format!("  (bound: {}, see Losses)", report.doubt.words())
+    } else {
+        String::new()
+    };
     let adds: Vec<&str> = Sum::Gpu.ledgers().map(|ledger| ledger.name()).collect();
     if let Some(gpu) = page.height(Of::Sum(Sum::Gpu)) {
         let when = gpu.peak_at.map(|at| format!(" at {}", at.exact())).unwrap_or_default();

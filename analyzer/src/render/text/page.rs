@@ -161,8 +161,18 @@ impl<'a> Page<'a> {
     /// What stands behind figures that are bounds.
     #[must_use]
     pub fn bound(&self) -> String {
-        if self.report.bound {
-            self.style.warning("  (bound: events are missing)")
+        self.bound_if(self.report.bound)
+    }
+
+    /// The same behind figures of copies and sets.
+    #[must_use]
+    pub fn copies_bound(&self) -> String {
+        self.bound_if(self.report.copies_bound)
+    }
+
+    fn bound_if(&self, bound: bool) -> String {
+        if bound {
+            self.style.warning(&format!("  (bound: {})", self.report.doubt.words()))
         } else {
             String::new()
         }
@@ -321,11 +331,15 @@ pub fn other_sites(site: &SiteName) -> Option<String> {
     (site.others > 0).then(|| counted(site.others, "other site", "other sites"))
 }
 
-/// A library by the name of its file; nothing for sites that a list does not name.
+/// Who called: the Python line where it is known, else the library by the name of its file;
+/// nothing for sites that a list does not name.
 #[must_use]
-pub fn library(site: &SiteName) -> String {
+pub fn caller(site: &SiteName) -> String {
     if site.others > 0 {
         return String::new();
+    }
+    if let Some(caller) = &site.caller {
+        return elided(&caller.to_string(), 100);
     }
     let Some(path) = &site.library else { return "unknown library".to_owned() };
     let name = Path::new(&**path).file_name();

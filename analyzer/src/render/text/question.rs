@@ -172,7 +172,7 @@ fn copies(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     page.head("Copies", out)?;
     let none = page.scope.copies.is_empty() && page.scope.sets.moved.count == 0;
     if none {
-        writeln!(out, "\nnothing was copied or set")?;
+        writeln!(out, "\nnothing was copied or set{}", page.copies_bound())?;
     }
     traffic::copies(page, out)?;
     if page.report.failed_copies > 0 || page.report.failed_sets > 0 {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::page::{Of, Page, call, elided, ending, failures, library, losses};
+use super::page::{Of, Page, call, caller, elided, ending, failures, losses};
 use super::{fragmentation, timeline, torch};
 use crate::live::{Direction, Sum};
 use crate::render::table::Align::{Left, Right};
@@ -66,7 +66,7 @@ fn heights(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
 
 fn holder(page: &Page<'_>, held: &HeldReport) -> String {
     let size = page.style.size(held.bytes);
-    format!("{size} by {} in {}", call(&held.site), library(&held.site))
+    format!("{size} by {} in {}", call(&held.site), caller(&held.site))
 }
 
 fn holders(page: &Page<'_>, sum: Sum, out: &mut impl Write) -> io::Result<()> {
@@ -134,6 +134,11 @@ fn copies(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             ));
         }
     }
+    if let Some(last) = parts.last_mut() {
+        last.push_str(&page.copies_bound());
+    } else if page.report.copies_bound {
+        parts.push(format!("none seen{}", page.copies_bound()));
+    }
     wrapped("Copies", &parts, out)
 }
 
@@ -141,7 +146,7 @@ fn stalls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     /// A call of this length is worth a word.
     const LONG: Nanos = Nanos(1_000_000);
     let used = page.report.stalls.iter().filter(|stall| stall.count > 0);
-    let parts: Vec<String> = used
+    let mut parts: Vec<String> = used
         .map(|stall| {
             let (count, name) = (grouped(stall.count), stall.purpose.name());
             match stall.max >= LONG {
@@ -150,6 +155,9 @@ fn stalls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             }
         })
         .collect();
+    if let Some(last) = parts.last_mut() {
+        last.push_str(&page.copies_bound());
+    }
     wrapped("Calls", &parts, out)
 }
 

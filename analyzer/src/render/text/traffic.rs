@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::held::bar;
-use super::page::{Page, call, library};
+use super::page::{Page, call, caller};
 use crate::live::CopyKey;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
@@ -30,7 +30,7 @@ pub fn copies(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nCopies and sets")?;
+    writeln!(out, "\nCopies and sets{}", page.copies_bound())?;
     let mut table = Table::new([
         ("", Left),
         ("", Left),
@@ -61,7 +61,7 @@ pub fn copies(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
 pub fn by_size(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     for (words, report) in rows(page) {
         let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        writeln!(out, "\nBy size: {}", words.join(", "))?;
+        writeln!(out, "\nBy size: {}{}", words.join(", "), page.copies_bound())?;
         let mut table = Table::new([
             ("from", Right),
             ("to below", Right),
@@ -91,7 +91,7 @@ pub fn stalls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     if used.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nTime in calls, all threads together")?;
+    writeln!(out, "\nTime in calls, all threads together{}", page.copies_bound())?;
     let mut table = Table::new([
         ("", Left),
         ("calls", Right),
@@ -109,7 +109,7 @@ pub fn stalls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             stall.max.to_string(),
             longest.map(|longest| longest.at.exact()).unwrap_or_default(),
             longest
-                .map(|longest| format!("{} in {}", call(&longest.site), library(&longest.site)))
+                .map(|longest| format!("{} in {}", call(&longest.site), caller(&longest.site)))
                 .unwrap_or_default(),
         ]);
     }
