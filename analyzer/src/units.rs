@@ -57,6 +57,23 @@ impl fmt::Display for Bytes {
     }
 }
 
+impl Nanos {
+    /// A moment to the last nanosecond, as a command line takes it: `1.500000001 s`.
+    #[must_use]
+    pub fn exact(self) -> String {
+        let value = self.0.unsigned_abs();
+        let sign = if self.0 < 0 { "-" } else { "" };
+        match value {
+            0..1_000 => format!("{sign}{value} ns"),
+            1_000..1_000_000 => format!("{sign}{}.{:03} us", value / 1_000, value % 1_000),
+            1_000_000..1_000_000_000 => {
+                format!("{sign}{}.{:06} ms", value / 1_000_000, value % 1_000_000)
+            }
+            _ => format!("{sign}{}.{:09} s", value / 1_000_000_000, value % 1_000_000_000),
+        }
+    }
+}
+
 /// Seconds with a fitting unit: `1.500 s`.
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,5 +108,9 @@ mod tests {
         assert_eq!(Nanos(999).to_string(), "999 ns");
         assert_eq!(Nanos(1_500).to_string(), "1.500 us");
         assert_eq!(Nanos(-2_000_000_000).to_string(), "-2.000 s");
+        assert_eq!(Nanos(1_500_000_001).exact(), "1.500000001 s");
+        assert_eq!(Nanos(1_000_001).exact(), "1.000001 ms");
+        assert_eq!(Nanos(1_005).exact(), "1.005 us");
+        assert_eq!(Nanos(i64::MIN).exact(), "-9223372036.854775808 s");
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use gmmtrace_format::Kind;
+use gmmtrace_format::definition::Definition;
 use serde_json::Value;
 use support::{RUNTIME_SITE, Writer, assert_valid, event, schema_path};
 
@@ -209,4 +210,87 @@ fn doctor_and_refusals_cannot_speak_to_the_terminal() {
     assert!(said.contains("remark: a\\u{1b}]2;\\u{7}\\r\\n"), "{said}");
     let refused = text(&gmmtrace(&["summary", "no\u{1b}[31mb.gmmt"]).stderr);
     assert!(refused.contains("no\\u{1b}[31mb.gmmt"), "{refused}");
+}
+
+#[test]
+fn doctor_tells_what_was_not_hooked_in_one_line_and_looks_at_every_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let mut bytes = Writer::of(vec![event(Kind::DeviceAlloc, 1, &[0x1000, 1])]).bytes();
+    let lookups: Vec<Vec<u8>> = (0..40).map(|n| format!("cuMemNew{n}").into_bytes()).collect();
+    let lookups = lookups.iter().enumerate().map(|(number, name)| Definition::Lookup {
+        resolver: 1,
+        hooked: false,
+        version: 0,
+        flags: 0,
+        count: number as u64 + 1,
+        module: 1,
+        name,
+    });
+    bytes.extend(support::definitions(lookups));
+    fs::write(path("a.gmmt"), bytes).unwrap();
+    let said = text(&gmmtrace(&["doctor", &path("a.gmmt")]).stdout);
+    let told: Vec<&str> = said.lines().filter(|line| line.contains("without a hook")).collect();
+    let expected = "warn  41 memory functions were handed out without a hook: cuMemNew39 (40 \
+                    times), cuMemNew38 (39 times), cuMemNew37 (38 times), cuMemNew36 (37 times), \
+                    cuMemNew35 (36 times), and 36 more of them; --all tells them";
+    assert_eq!(told, [expected]);
+    let all = text(&gmmtrace(&["doctor", &path("a.gmmt"), "--all"]).stdout);
+    assert!(all.contains("cuMemNew0 (1 time)") && !all.contains("more of them"), "{all}");
+    let one = text(&gmmtrace(&["doctor", &path("a.gmmt"), "--top", "1"]).stdout);
+    assert!(one.contains("cuMemNew39 (40 times), and 40 more of them"), "{one}");
+
+    fs::write(path("b.gmmt"), "").unwrap();
+    let output = gmmtrace(&["doctor", folder.path().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stdout).contains(&format!("{}\nok    nothing was lost", path("a.gmmt"))));
+    assert!(text(&output.stderr).contains("b.gmmt: the file is empty"));
+    assert_eq!(gmmtrace(&["doctor", "--all"]).status.code(), Some(2), "of a log only");
+}
+
+#[test]
+fn what_is_made_from_a_private_log_is_private() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let mode = |name: &str| fs::metadata(path(name)).unwrap().permissions().mode() & 0o777;
+    for (log, allowed) in [("private.gmmt", 0o600), ("shared.gmmt", 0o644)] {
+        a_log(Path::new(&path(log)));
+        fs::set_permissions(path(log), fs::Permissions::from_mode(allowed)).unwrap();
+    }
+    let (private, shared) = (path("private.gmmt"), path("shared.gmmt"));
+    let made = |arguments: &[&str], to: &str| {
+        let output = gmmtrace(&[arguments, &["-o", &path(to)]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        mode(to)
+    };
+    assert_eq!(made(&["report", &private], "a"), 0o600);
+    assert_eq!(made(&["report", &private, "--format", "html"], "b"), 0o600);
+    assert_eq!(made(&["peak", &shared, &private], "c"), 0o600);
+    assert_eq!(made(&["diff", &shared, "--against", &private], "d"), 0o600);
+    assert_eq!(made(&["diff", &shared, "--against", folder.path().to_str().unwrap()], "e"), 0o600);
+    assert_ne!(made(&["report", &shared], "f") & 0o044, 0, "unless the umask says so");
+    fs::set_permissions(path("f"), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(made(&["report", &private, "--force"], "f"), 0o600, "also what is overwritten");
+}
+
+#[test]
+fn a_name_of_a_file_cannot_speak_to_the_terminal_when_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a\u{1b}[31m.gmmt");
+    a_log(&path);
+    let output = gmmtrace(&["report", "--format", "html", path.to_str().unwrap()]);
+    let said = text(&output.stderr);
+    assert!(said.contains("wrote ") && said.contains("a\\u{1b}[31m.html"), "{said}");
+    assert!(!said.contains('\u{1b}'));
+}
+
+#[test]
+fn dump_says_what_a_reading_means() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.gmmt");
+    let sample = |at, process| event(Kind::Sample, at, &[0, 7, 9, process]).site(0);
+    fs::write(&path, Writer::of(vec![sample(1, 4_097), sample(2, 0)]).bytes()).unwrap();
+    let said = text(&gmmtrace(&["dump", path.to_str().unwrap()]).stdout);
+    assert!(said.contains("sample device=0 used=7 total=9 process_used=4096 "), "{said}");
+    assert!(said.contains("process_used=unknown"), "{said}");
 }

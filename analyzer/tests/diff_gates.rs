@@ -5,9 +5,14 @@ mod comparing;
 mod support;
 
 use std::fs;
+use std::process::{Command, Output};
 
 use comparing::{MIB, Place, a_log, change, compared, diff, out, refused};
 use serde_json::{Value, json};
+
+fn gmmtrace(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gmmtrace")).args(arguments).output().unwrap()
+}
 
 #[test]
 fn a_fifth_more_fails_the_gate_and_is_named_with_who_holds_it() {
@@ -143,6 +148,40 @@ fn a_refusal_says_what_is_wrong_and_exits_with_2() {
         assert!(said.contains(sentence) && said.contains(name), "{said}");
     }
     assert_eq!(diff(&[&log]).status.code(), Some(2), "--against is needed");
+
+    let summary = gmmtrace(&["summary", "--json", &log]);
+    let answer = place.write("answer.json", &summary.stdout);
+    let said = refused(&[&log, "--against", &answer]);
+    assert!(said.contains("answer.json: the answer to one question and not a whole"), "{said}");
+    let compared = diff(&[&log, "--against", &log, "--json"]);
+    let compared = place.write("compared.json", &compared.stdout);
+    let said = refused(&[&log, "--against", &compared]);
+    assert!(said.contains("compared.json: a comparison and not a report"), "{said}");
+}
+
+#[test]
+fn a_report_may_come_through_a_pipe_and_a_log_or_nothing_is_refused() {
+    let place = Place::new();
+    let log = place.log("a.gmmt", 1, 1);
+    let pipe = place.path("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let pipe = pipe.to_str().unwrap();
+    let said = refused(&[&log, "--against", pipe]);
+    assert!(said.contains("pipe: a pipe that nobody writes to"), "{said}");
+    let report =
+        place.write("report.json", &gmmtrace(&["report", "--format", "json", &log]).stdout);
+    for (file, code, sentence) in
+        [(&report, 0, ""), (&log, 2, "a log in a pipe cannot be read from its middle")]
+    {
+        let line = r#""$0" diff "$1" --against <(cat "$2")"#;
+        let output = Command::new("bash")
+            .args(["-c", line, env!("CARGO_BIN_EXE_gmmtrace"), &log, file])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(sentence), "{said}");
+    }
 }
 
 #[test]

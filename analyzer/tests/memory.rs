@@ -7,11 +7,12 @@ mod support;
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use gmmtrace::diff::{Comparison, Run, Side};
+use gmmtrace::render::json;
 use gmmtrace::report::Report;
 use gmmtrace_format::Kind;
-use gmmtrace_format::definition::{Definition, LENGTH};
-use gmmtrace_format::layout::{CHUNK_HEADER, CHUNK_SIZE, CONTENT_DEFINITIONS, PAYLOAD, chunk};
-use support::{Writer, Written, event, put32};
+use gmmtrace_format::definition::Definition;
+use support::{Writer, Written, definitions, event};
 
 const MIB: u64 = 1 << 20;
 
@@ -96,25 +97,84 @@ fn many_devices_and_many_sites_take_what_is_live_and_not_their_product() {
         log.push(0, at(Kind::DeviceAlloc, gpu, &[(gpu + 1) << 21, 100]).site(site));
     }
     let mut bytes = log.bytes();
-    for first in (0..SITES).step_by(2_000) {
-        let mut slot = vec![0; CHUNK_SIZE];
-        let words = [
-            (chunk::STATE, 1),
-            (chunk::CONTENT, CONTENT_DEFINITIONS),
-            (chunk::COMMITTED, PAYLOAD as u32),
-        ];
-        words.into_iter().for_each(|(offset, word)| put32(&mut slot, offset, word));
-        let mut place = CHUNK_HEADER;
-        for number in first..first + 2_000 {
-            let (id, api) = (1_000 + number, support::ALLOC);
-            let site = Definition::Site { id, api, outer: 0, address: id.into(), module: 1 };
-            let word = site.encode(&mut slot[place + 4..]).unwrap();
-            put32(&mut slot, place, word);
-            place += (word & LENGTH) as usize;
-        }
-        bytes.append(&mut slot);
-    }
+    bytes.extend(definitions((0..SITES).map(|number| site(number, 1))));
     let (report, grown) = measured(&bytes);
     assert_eq!(report.by_gpu.len(), 200);
     assert!(grown < 64 * MIB, "{} MiB", grown / MIB);
+}
+
+/// The longest name here.
+const LONGEST: usize = 4_000;
+
+fn site(number: u32, module: u32) -> Definition<'static> {
+    let (id, api) = (1_000 + number, support::ALLOC);
+    Definition::Site { id, api, outer: 0, address: id.into(), module }
+}
+
+fn path(id: u32, length: usize) -> Vec<u8> {
+    format!("/{}/{id}.so", "x".repeat(length.saturating_sub(8))).into_bytes()
+}
+
+/// As many sites as libraries, each of which holds memory of two ledgers on one of two devices.
+fn many_holders(sites: u32, length: usize) -> Vec<u8> {
+    let mut log = Writer { gpus: 2, per_chunk: 1_000, ..Writer::default() };
+    for number in 0..sites {
+        let (stamp, place) = (u64::from(number), (u64::from(number) + 1) << 21);
+        if number % 1_000 == 0 {
+            log.push(0, at(Kind::DeviceCurrent, stamp, &[stamp / 1_000 % 2]).site(0));
+        }
+        log.push(0, at(Kind::DeviceAlloc, stamp, &[place, 100 + stamp]).site(1_000 + number));
+        let pinned = at(Kind::PinnedAlloc, stamp, &[place, 50, 0]).site(1_000 + number);
+        log.push(0, pinned);
+    }
+    let mut bytes = log.bytes();
+    let paths: Vec<Vec<u8>> = (2..2 + sites).map(|id| path(id, length)).collect();
+    bytes.extend(definitions((2..).zip(&paths).map(|(id, path)| Definition::Module {
+        id,
+        start: 0,
+        end: 1,
+        build_id: &[],
+        path,
+    })));
+    bytes.extend(definitions((0..sites).map(|number| site(number, 2 + number))));
+    bytes
+}
+
+/// What a report, its JSON and a comparison with itself grow the memory by.
+fn measured_diff(bytes: &[u8]) -> (Report, Comparison, u64) {
+    let log = support::open(bytes);
+    fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = status("VmRSS");
+    let report = support::read(&log);
+    let run = || Run::of("x".to_owned(), &[json::value(&report)]).unwrap();
+    let side = || Side { runs: vec![run()] };
+    let comparison = Comparison::of(side(), side());
+    (report, comparison, status("VmHWM").saturating_sub(before))
+}
+
+fn holds_all_bytes(report: &Report, sites: u64) {
+    let all: u64 = report.total.live_at_end.iter().map(|held| held.bytes.0).sum();
+    let count: u64 = report.total.live_at_end.iter().map(|held| held.count).sum();
+    assert_eq!(count, 2 * sites);
+    assert_eq!(all, 150 * sites + sites * (sites - 1) / 2);
+}
+
+#[test]
+fn a_comparison_of_logs_with_long_names_takes_less_than_the_logs() {
+    let _alone = alone();
+    let bytes = many_holders(3_000, LONGEST);
+    let (report, comparison, grown) = measured_diff(&bytes);
+    holds_all_bytes(&report, 3_000);
+    assert!(!comparison.pairs.is_empty());
+    assert!(grown < 32 * MIB, "{} MiB of a log of {}", grown / MIB, bytes.len() as u64 / MIB);
+}
+
+#[test]
+fn a_comparison_of_logs_with_many_sites_takes_little_more_than_their_names() {
+    let _alone = alone();
+    let bytes = many_holders(100_000, 24);
+    let (report, comparison, grown) = measured_diff(&bytes);
+    holds_all_bytes(&report, 100_000);
+    assert!(!comparison.pairs.is_empty());
+    assert!(grown < 128 * MIB, "{} MiB of a log of {}", grown / MIB, bytes.len() as u64 / MIB);
 }

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use gmmtrace::analysis::held::{PythonLine, SiteName};
+use std::sync::Arc;
+
+use gmmtrace::analysis::names::{PythonLine, SiteName};
 use gmmtrace::live::Ledger;
 use gmmtrace::render::html;
 use gmmtrace::render::picture::{Ink, Theme};
@@ -228,13 +230,14 @@ fn nothing_that_a_process_chose_leaves_its_place() {
         header.command_line = vec![evil.to_owned(); 3];
         (header.executable, header.host) = (name.clone(), name.clone());
         header.environment = vec![format!("CUDA_X={evil}")];
-        let caller = name.clone().map(|name| PythonLine {
-            file: name.clone(),
+        let shared: Option<Arc<str>> = Some(evil.into());
+        let (library, api, call) = (shared.clone(), shared.clone(), shared.clone());
+        let caller = shared.clone().map(|name| PythonLine {
+            file: Arc::clone(&name),
             line: Some(1),
             function: name,
         });
-        let site =
-            SiteName { library: name.clone(), api: name.clone(), call: name.clone(), caller };
+        let site = SiteName { library, api, call, caller, others: 0 };
         for scope in &mut report.total.sums {
             scope.at_peak.held = vec![HeldReport {
                 ledger: Ledger::Device,
@@ -247,7 +250,7 @@ fn nothing_that_a_process_chose_leaves_its_place() {
         report.total.live_at_end = report.total.sums[0].at_peak.held.clone();
         report.marks = vec![MarkReport { at: Nanos(7), text: evil.to_owned(), thread: None }];
         for call in &mut report.calls {
-            call.api = name.clone();
+            call.api = shared.clone();
         }
         for passed in &mut report.coverage.passed_names {
             passed.name = evil.to_owned();

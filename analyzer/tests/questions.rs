@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use gmmtrace_format::Kind;
+use gmmtrace_format::definition::Definition;
 use gmmtrace_format::kind::copy;
 use gmmtrace_format::layout::Counter;
 use serde_json::{Value, json};
@@ -88,6 +89,7 @@ fn a_summary_fits_a_screen_and_says_what_matters() {
     assert!(!said.contains('\u{1b}'), "no colours but on a terminal");
     for line in [
         "GPU        peak 11.00 MiB at 2.005 us, live at end 4.00 MiB",
+        "Marks      warm at 2.505 us",
         "Host       peak 4.00 KiB at 4.505 us, live at end 4.00 KiB",
         "At peak    11.00 MiB by cudaMalloc > cuMemAlloc_v2 in x.so",
         "Left       4.00 MiB by cudaMalloc > cuMemAlloc_v2 in x.so",
@@ -117,7 +119,12 @@ fn every_answer_in_json_has_keys_of_the_report() {
     let mut compiler = boon::Compiler::new();
     let schema = compiler.compile(schema_file.to_str().unwrap(), &mut schemas).unwrap();
     for question in QUESTIONS {
-        for more in [&[][..], &["--gpu", "1"], &["--ledger", "device", "--until", "2us"]] {
+        let gpu: &[&str] = if question == "gap" { &[] } else { &["--gpu", "1"] };
+        let ledger: &[&str] = match question {
+            "timeline" | "peak" | "leaks" => &["--ledger", "device", "--until", "2us"],
+            _ => &["--until", "2us"],
+        };
+        for more in [&[][..], gpu, ledger] {
             let found = value(&[&[question], more].concat(), &path);
             let valid = schemas.validate(&found, schema).map_err(|error| format!("{error:#}"));
             assert_eq!(valid, Ok(()), "{question} {more:?}");
@@ -156,6 +163,62 @@ fn a_moment_shows_what_was_live_then() {
     assert_eq!(live("1h"), json!(4 * MIB));
     let said = answer(&["leaks", "--at", "@warm"], &path);
     assert!(said.starts_with("Live at 2.505 us"), "{said}");
+    let said = answer(&["leaks", "--at", "1h"], &path);
+    assert!(said.starts_with("Live at 3600.000000000 s, behind the log's end at 1.000000 ms"));
+}
+
+#[test]
+fn the_peak_and_the_end_are_moments_and_a_time_that_was_printed_finds_what_was_then() {
+    let place = Place::new();
+    // As late as a service's peak, and between two events of the same microsecond.
+    let at = 86_400_123_456_789;
+    let path = place.log(
+        "a.gmmt",
+        &Writer::of(vec![
+            event(Kind::DeviceCurrent, 1, &[0]).site(0),
+            event(Kind::DeviceAlloc, at, &[0x4000_0000, 3 * MIB]),
+            event(Kind::Free, at + 6, &[0x4000_0000]),
+            event(Kind::PinnedAlloc, at + 7, &[0x9000, 4096, 0]),
+            event(Kind::DeviceAlloc, at + 90, &[0x4000_0000, MIB]),
+        ]),
+    );
+    let live = |at: &str| value(&["leaks", "--at", at], &path)["live"]["bytes"].clone();
+    let said = answer(&["peak"], &path);
+    let printed = "86400.123456794 s";
+    assert!(said.contains(&format!("peak 3.00 MiB at {printed} (@peak)")), "{said}");
+    assert_eq!(live(printed), json!(3 * MIB));
+    assert_eq!(live("@peak"), json!(3 * MIB));
+    assert_eq!(live("@peak.device"), json!(3 * MIB));
+    assert_eq!(live("@peak.pinned"), json!(0));
+    assert_eq!(live("@end"), json!(MIB));
+    let window = ["leaks", "--since", "@peak.pinned", "--until", "@end"];
+    assert_eq!(value(&window, &path)["live_at_end"].as_array().unwrap().len(), 2);
+    let peak = ["leaks", "--gpu", "0", "--at", "@peak"];
+    assert_eq!(value(&peak, &path)["live"]["bytes"], 3 * MIB);
+    let said = refusal(&["leaks", "--at", "@peak.array"], &path);
+    assert!(said.contains("array has no peak: nothing was ever live"), "{said}");
+    for command in ["report", "summary"] {
+        let said = answer(&[command], &path);
+        assert!(said.contains(printed), "{command}: {said}");
+    }
+}
+
+#[test]
+fn a_report_is_of_a_window_too() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let window = ["report", "--since", "@warm", "--until", "4.5us"];
+    let said = answer(&window, &path);
+    assert!(said.contains("only what took effect from 2.505 us to 4.500 us"), "{said}");
+    let found: Value =
+        serde_json::from_str(&answer(&[&window[..], &["--format", "json"]].concat(), &path))
+            .unwrap();
+    assert_eq!(found["ledgers"]["device"]["allocs"], 1);
+    assert_eq!(found["window"], json!({ "since_ns": 2_505, "until_ns": 4_500 }));
+    let page = place.0.path().join("a.html");
+    let made = [&window[..], &["--format", "html", "-o", page.to_str().unwrap()]].concat();
+    assert!(run(&made, &path).status.success());
+    assert!(fs::read_to_string(page).unwrap().contains("from 2.505 us to 4.500 us"));
 }
 
 #[test]
@@ -180,15 +243,190 @@ fn ledgers_rows_and_units_are_as_asked_for() {
     let place = Place::new();
     let path = place.log("a.gmmt", &two_devices());
     let said = answer(&["peak", "--ledger", "pinned", "--bytes"], &path);
-    assert!(said.contains("peak 4,096 at 4.505 us; live at end 4,096"), "{said}");
+    assert!(said.contains("peak 4,096 at 4.505 us (@peak.pinned); live at end 4,096"), "{said}");
     assert!(!said.contains("cudaMalloc"), "{said}");
     let asked = value(&["peak", "--ledger", "pinned"], &path)["asked"]["pinned"].clone();
     assert_eq!(asked["peak_bytes"], 4096);
     assert_eq!(asked["at_peak"]["by_size"][0]["from_bytes"], 4096);
     let said = answer(&["leaks", "--top", "1"], &path);
-    assert!(said.contains("and 1 more"), "{said}");
+    assert!(said.contains("1 other site"), "{said}");
     let said = answer(&["timeline", "--ledger", "host", "--top", "2"], &path);
     assert!(said.contains("in 2 stretches of time"), "{said}");
+}
+
+/// So many lines of a program that each take memory, the later the more, and one call that no
+/// Python made.
+fn many_callers(lines: u32) -> Vec<u8> {
+    let names: Vec<String> = (0..lines).map(|line| format!("Service.step{line}")).collect();
+    let taken = (0..lines).map(|line| {
+        let operands = [u64::from(line + 1) << 21, 1_000 + u64::from(line)];
+        event(Kind::DeviceAlloc, 10 * u64::from(line + 1), &operands).site(1_000 + line)
+    });
+    let log = Writer::of(taken.chain([event(Kind::DeviceAlloc, 9_000, &[0x900, 7_000])]).collect());
+    let stacks = names.iter().zip(1_u32..).flat_map(|(name, id)| {
+        let site = RUNTIME_SITE;
+        [
+            Definition::Code {
+                id,
+                first_line: 1,
+                file: b"/srv/app/service.py",
+                name: name.as_bytes(),
+            },
+            Definition::PythonFrame { id, code: id, at: 0, entry: 1 },
+            Definition::Node { id, parent: 0, frame: id },
+            Definition::Stack { id: 999 + id, site, python: id, native: 0 },
+        ]
+    });
+    let mut bytes = log.bytes();
+    bytes.extend(support::definitions(stacks));
+    bytes
+}
+
+#[test]
+fn lines_of_a_program_are_told_apart_and_those_that_a_list_does_not_name_are_added_up() {
+    let place = Place::new();
+    let path = place.0.path().join("a.gmmt");
+    fs::write(&path, many_callers(150)).unwrap();
+    let report = value_of_report(&path);
+    support::assert_valid(&report);
+    let held = report["live_at_end"].as_array().unwrap();
+    assert_eq!(held.len(), 101);
+    assert_eq!((&held[0]["site"]["caller"], &held[0]["bytes"]), (&Value::Null, &json!(7_000)));
+    let caller = |n| json!({ "file": "/srv/app/service.py", "line": null, "function": n });
+    assert_eq!(held[1]["site"]["caller"], caller("Service.step149"));
+    let others = &held[100];
+    assert_eq!((&others["site"]["others"], &others["count"]), (&json!(51), &json!(51)));
+    assert_eq!(others["bytes"], (1_000..1_051).sum::<u64>());
+    assert_eq!(others["site"]["caller"], Value::Null);
+
+    let said = answer(&["leaks", "--top", "2"], &path);
+    let row = "cudaMalloc > cuMemAlloc_v2  service.py Service.step149";
+    assert!(said.contains("called from") && said.contains(row), "{said}");
+    assert!(said.contains("149 other sites"), "{said}");
+    let drawn = written(&["--format", "svg", "--picture", "peak"], &place, &path);
+    assert!(drawn.contains("service.py Service.step149"));
+    assert!(drawn.contains("151 blocks of 151 call sites."));
+    let page = written(&["--format", "html"], &place, &path);
+    assert!(page.contains("service.py Service.step149") && page.contains("51 other sites"));
+
+    // What others hold may be held by the same call.
+    let said = answer(&["diff", "--list"], &path);
+    let site = said.lines().find(|line| line.contains("live.gpu.site") && line.contains("Malloc"));
+    let site = site.unwrap_or_else(|| panic!("{said}"));
+    assert!(site.contains("(bound)"), "{site}");
+}
+
+/// A log in which every option has something to show.
+fn eventful() -> Writer {
+    let mut log = two_devices();
+    let events = &mut log.threads[0];
+    events.push(event(Kind::Copy, 5_100, &[copy::HOST_TO_DEVICE, 0x4400_0000, 0x9000, 65_536, 0]));
+    events.push(event(Kind::DeviceCurrent, 5_200, &[1]).site(0));
+    events.push(event(Kind::AddressReserve, 5_250, &[0x10_0000_0000, 64 * MIB]));
+    for (at, place) in [(5_300, 0_u64), (5_400, 8), (5_500, 16)] {
+        events.push(event(Kind::PhysicalCreate, at, &[place + 1, 2 * MIB, 1, 1]));
+        let map = [0x10_0000_0000 + place * MIB, 2 * MIB, 0, place + 1];
+        events.push(event(Kind::Map, at + 50, &map));
+    }
+    events.push(event(Kind::AddressReserve, 5_260, &[0x20_0000_0000, 64 * MIB]));
+    for (at, place) in [(5_310, 2_u64), (5_410, 6)] {
+        events.push(event(Kind::PhysicalCreate, at, &[place + 1, 2 * MIB, 1, 1]));
+        let map = [0x20_0000_0000 + place * MIB, 2 * MIB, 0, place + 1];
+        events.push(event(Kind::Map, at + 50, &map));
+    }
+    let sample =
+        |at, gpu, process| event(Kind::Sample, at, &[gpu, 99 * MIB, 999 * MIB, process]).site(0);
+    events.extend([sample(5_600, 0, 50 * MIB + 1), sample(5_610, 1, 1)]);
+    events.push(event(Kind::ObjectCreate, 5_700, &[0x7, 2, 0]));
+    events.push(event(Kind::ObjectCreate, 5_800, &[0x8, 3, 0]).site(RUNTIME_SITE));
+    events.extend([sample(5_900, 0, 80 * MIB + 1), sample(5_910, 1, 1)]);
+    events.sort_by_key(|one| one.event.start);
+    log
+}
+
+#[test]
+fn every_option_of_every_question_changes_the_answer_or_is_refused() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &eventful());
+    let options: [&[&str]; 8] = [
+        &["--at", "3us"],
+        &["--since", "@warm"],
+        &["--until", "3us"],
+        &["--gpu", "0"],
+        &["--ledger", "vmm_physical"],
+        &["--top", "1"],
+        &["--bytes"],
+        &["--json"],
+    ];
+    let mut refused = Vec::new();
+    for question in QUESTIONS {
+        let plain = answer(&[question], &path);
+        let json = answer(&[question, "--json"], &path);
+        for option in options {
+            for (format, unchanged) in [(&[][..], &plain), (&["--json"][..], &json)] {
+                if option == ["--json"] && !format.is_empty() {
+                    continue;
+                }
+                let output = run(&[&[question], option, format].concat(), &path);
+                let said = String::from_utf8(output.stdout).unwrap();
+                match output.status.code() {
+                    Some(0) => assert_ne!(&said, unchanged, "{question} {option:?} {format:?}"),
+                    code => {
+                        assert_eq!(code, Some(2));
+                        let words = String::from_utf8(output.stderr).unwrap();
+                        assert!(said.is_empty() && words.contains(option[0]), "{words}");
+                        refused.push(format!("{question} {}{}", option[0], format.concat()));
+                    }
+                }
+            }
+        }
+        let help = answer(&[question], &PathBuf::from("--help"));
+        for name in ["--ledger", "--top", "--gpu"] {
+            let takes = !refused.contains(&format!("{question} {name}"));
+            assert_eq!(help.contains(&format!("{name} ")), takes, "{question} {name}");
+        }
+    }
+    let text: Vec<&String> = refused.iter().filter(|one| !one.ends_with("--json")).collect();
+    let expected = [
+        "summary --ledger",
+        "summary --top",
+        "fragmentation --ledger",
+        "copies --ledger",
+        "copies --top",
+        "gap --gpu",
+        "gap --ledger",
+    ];
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn what_has_no_effect_is_refused_in_reports_and_comparisons_too() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &eventful());
+    let this = path.to_str().unwrap();
+    for (arguments, word) in [
+        (&["report", "--force"][..], "--force is for files"),
+        (&["report", "--theme", "dark"], "--picture, --size and --theme are for"),
+        (&["peak", "--force"], "--output"),
+        (&["diff", "--list", "--force"], "--output"),
+        (&["diff", "--list", "--top", "3"], "--top is for tables"),
+        (&["diff", "--against", this, "--json", "--top", "3"], "--top is for tables"),
+    ] {
+        let said = refusal(&[arguments, &["--"]].concat(), &path);
+        assert!(said.contains(word), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_dash_is_stdout() {
+    let place = Place::new();
+    let path = place.log("a.gmmt", &two_devices());
+    let plain = answer(&["peak"], &path);
+    assert_eq!(answer(&["peak", "-o", "-"], &path), plain);
+    assert!(answer(&["report", "-o", "-"], &path).starts_with("gmmtrace report of"));
+    let page = answer(&["report", "--format", "html", "-o", "-"], &path);
+    assert!(page.starts_with("<!"), "{page:.20}");
+    assert!(!PathBuf::from("-").exists());
 }
 
 #[test]
@@ -369,7 +607,7 @@ fn a_gap_says_what_explains_the_figure_and_what_does_not() {
         "50.00 MiB  contexts (estimated: it rose when they were made)",
         "6.00 MiB  libraries (estimated: it rose when they were made)",
         "1.00 MiB  unexplained",
-        "6.00 MiB  1.005 us  4.005 us  1 libraries",
+        "6.00 MiB  1.005 us  4.005 us  1 library",
         "1  libraries",
     ] {
         assert!(said.contains(line), "{line}\n{said}");

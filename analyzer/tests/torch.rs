@@ -299,7 +299,7 @@ fn texts_say_the_same() {
     let said = String::from_utf8(said).unwrap();
     for words in [
         "PyTorch    16.00 MiB allocated of 42.00 MiB reserved, 27.00 MiB of no use at worst",
-        "; 1 requests found no memory",
+        "; 1 request found no memory",
         "torch_reserved",
         "PyTorch's allocator",
         "Requests that found no memory",

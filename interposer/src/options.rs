@@ -3,7 +3,7 @@
 //!
 //! | switch | meaning |
 //! | --- | --- |
-//! | `GMMTRACE=off` | nothing is recorded; hooks only pass on |
+//! | `GMMTRACE=off` | nothing is recorded; hooks only pass on. `on` says the default |
 //! | `GMMTRACE_OUT` | the log's name: `%p` pid, `%h` host, `%e` executable, `%r` rank, `%t` time |
 //! | `GMMTRACE_MAX_BYTES` | the log's size cap, with K, M or G; 1M at least |
 //! | `GMMTRACE_SAMPLE` | `off`, or seconds between two readings of device memory |
@@ -11,7 +11,7 @@
 //! | `GMMTRACE_COPY_STACKS` | the same for copies and sets; default `caller` |
 
 use core::cell::UnsafeCell;
-use core::ffi::CStr;
+use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use gmmtrace_format::header::Anchor;
@@ -51,7 +51,12 @@ pub struct Stacks {
 
 /// What is said in the log about a value that could not be understood, by bit of
 /// [`Options::misread`].
-pub const MISREAD: [(u8, &[u8]); 6] = [
+pub const MISREAD: [(u8, &[u8]); 8] = [
+    (64, b"GMMTRACE is neither off nor on; everything is recorded"),
+    (
+        128,
+        b"GMMTRACE_ begins the name of a variable that is not one of gmmtrace's; it has no effect",
+    ),
     (1, b"GMMTRACE_OUT is too long; the default name is used"),
     (2, b"GMMTRACE_MAX_BYTES is not a size such as 500M; there is no cap"),
     (8, b"GMMTRACE_MAX_BYTES is below 1M; the cap is 1M"),
@@ -75,6 +80,16 @@ static OPTIONS: Cell = Cell(UnsafeCell::new(Options {
     stacks: AUTO,
     misread: 0,
 }));
+/// The switches, and what `gmmtrace run` marks the logs of a run with.
+const KNOWN: [&[u8]; 7] = [
+    b"GMMTRACE",
+    b"GMMTRACE_OUT",
+    b"GMMTRACE_MAX_BYTES",
+    b"GMMTRACE_SAMPLE",
+    b"GMMTRACE_STACKS",
+    b"GMMTRACE_COPY_STACKS",
+    b"GMMTRACE_RUN",
+];
 /// What `GMMTRACE_STACKS` speaks of, and `GMMTRACE_COPY_STACKS`.
 const ALLOCATIONS: u8 = Class::Allocation as u8 | Class::Pooled as u8 | Class::Tensor as u8;
 const COPIES: u8 = Class::Copy as u8;
@@ -150,6 +165,35 @@ fn variable(name: &CStr) -> Option<&'static [u8]> {
     Some(unsafe { CStr::from_ptr(value) }.to_bytes())
 }
 
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// Whether a variable looks like a switch and is none. Called while the library is loaded, when
+/// nobody else can change the environment.
+fn has_unknown() -> bool {
+    // SAFETY: the C library's own variable.
+    let mut entries = unsafe { environ };
+    if entries.is_null() {
+        return false;
+    }
+    loop {
+        // SAFETY: a list that ends with null, which was not reached yet.
+        let entry = unsafe { *entries };
+        if entry.is_null() {
+            return false;
+        }
+        // SAFETY: entries are NUL-terminated.
+        let entry = unsafe { CStr::from_ptr(entry) }.to_bytes();
+        let name = entry.split(|&byte| byte == b'=').next().unwrap_or(entry);
+        if name.starts_with(b"GMMTRACE_") && !KNOWN.contains(&name) {
+            return true;
+        }
+        // SAFETY: the entry was not the last.
+        entries = unsafe { entries.add(1) };
+    }
+}
+
 fn copy(value: &[u8], to: &mut [u8]) -> usize {
     let mut count = 0;
     for (slot, &byte) in to.iter_mut().zip(value) {
@@ -169,6 +213,13 @@ pub fn read() {
     }
     // SAFETY: only the first caller comes here.
     let options = unsafe { &mut *OPTIONS.0.get() };
+    match variable(c"GMMTRACE") {
+        None | Some(b"" | b"off" | b"0" | b"on" | b"1") => {}
+        Some(_) => options.misread |= 64,
+    }
+    if has_unknown() {
+        options.misread |= 128;
+    }
     options.load = crate::clock::load_anchor();
     if let Some(value) = variable(c"GMMTRACE_OUT") {
         options.out_length = copy(value, &mut options.out);

@@ -4,6 +4,7 @@
 //! own when there was none beneath; its time is that of the driver calls beneath.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gmmtrace_format::definition::Layer;
 
@@ -15,9 +16,11 @@ use crate::units::Ticks;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryPoint {
     /// Its name; `None` when its definition is not there.
-    pub api: Option<String>,
+    pub api: Option<Arc<str>>,
     /// Its library.
     pub layer: Option<Layer>,
+    /// How many entry points this stands for that the list does not name; 0 for one that it does.
+    pub others: u64,
     /// Calls.
     pub calls: u64,
     /// Those that failed.
@@ -45,7 +48,11 @@ impl Sum {
     }
 }
 
-/// Every entry point that was called, the one with most calls first.
+/// Entry points that the list names. CUDA has some hundreds; a log may claim any number.
+const ROWS: usize = 1_000;
+
+/// Every entry point that was called, the one with most calls first, and all that the list does
+/// not name in a last row.
 #[must_use]
 pub fn by_entry_point(live: &LiveSet, dictionary: &Dictionary) -> Vec<EntryPoint> {
     let mut sums: BTreeMap<u32, Sum> = BTreeMap::new();
@@ -59,8 +66,9 @@ pub fn by_entry_point(live: &LiveSet, dictionary: &Dictionary) -> Vec<EntryPoint
     let named = |(id, sum): (u32, Sum)| {
         let api = dictionary.apis.get(&id);
         EntryPoint {
-            api: api.map(|api| api.name.clone()),
+            api: api.map(|api| Arc::clone(&api.name)),
             layer: api.and_then(|api| api.layer),
+            others: 0,
             calls: sum.calls,
             failed: sum.failed,
             total: Ticks(sum.total),
@@ -69,5 +77,21 @@ pub fn by_entry_point(live: &LiveSet, dictionary: &Dictionary) -> Vec<EntryPoint
     };
     let mut found: Vec<EntryPoint> = sums.into_iter().map(named).collect();
     found.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.api.cmp(&b.api)));
+    let others = found.split_off(ROWS.min(found.len()));
+    found.extend(others.into_iter().reduce(together));
     found
+}
+
+/// Two rows of what the list does not name as one.
+fn together(one: EntryPoint, other: EntryPoint) -> EntryPoint {
+    let ticks = |one: Ticks, other: Ticks| Ticks(one.0.saturating_add(other.0));
+    EntryPoint {
+        api: None,
+        layer: None,
+        others: one.others.max(1) + other.others.max(1),
+        calls: one.calls.saturating_add(other.calls),
+        failed: one.failed.saturating_add(other.failed),
+        total: ticks(one.total, other.total),
+        max: one.max.max(other.max),
+    }
 }

@@ -3,16 +3,19 @@
 //! the blocks and by the time that they were made.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use rustc_hash::FxHashMap;
 
-use crate::input::{Dictionary, Frame, Frames, Site};
+use crate::analysis::names::{Names, SiteName};
 use crate::live::{
     AGE_SHIFT, Axis, Books, GpuSlot, Ledger, LiveBlock, LiveSet, Moment, Share, SiteIndex, Sum,
     size_class,
 };
 use crate::units::{Bytes, Ticks};
+
+/// Call sites that a list names. The smaller ones are told of together, in one row for each
+/// ledger, so that a list is as long as what is looked at, and still adds up to the whole.
+pub const ROWS: usize = 100;
 
 /// What one kind of call site holds of one ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,92 +32,11 @@ pub struct Holding {
     pub oldest: Option<Ticks>,
 }
 
-/// A place in a Python program.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PythonLine {
-    /// The file as the interpreter names it.
-    pub file: String,
-    /// The line; `None` when the instruction belongs to none.
-    pub line: Option<u64>,
-    /// The function's qualified name.
-    pub function: String,
-}
-
-/// As people write it: `service.py:42 handle_request`, without the folders.
-impl fmt::Display for PythonLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.file.rsplit('/').next().unwrap_or(&self.file);
-        match self.line {
-            Some(line) => write!(f, "{name}:{line} {}", self.function),
-            None => write!(f, "{name} {}", self.function),
-        }
-    }
-}
-
-impl PythonLine {
-    /// The line of the program's own that called, for the chain that begins at a node: the
-    /// innermost that is no part of an installed package or of Python itself, or the innermost if
-    /// all are. `None` without a Python frame.
-    #[must_use]
-    pub fn of(node: u32, frames: &Frames) -> Option<Self> {
-        let mut innermost = None;
-        for frame in frames.chain(node) {
-            let Frame::Python { code, at, .. } = frame else { continue };
-            let Some(object) = frames.code(code) else { continue };
-            let own = !is_installed(&object.file);
-            if own || innermost.is_none() {
-                let (file, function) = (object.file.clone(), object.name.clone());
-                innermost = Some(Self { file, line: frames.line(code, at), function });
-            }
-            if own {
-                break;
-            }
-        }
-        innermost
-    }
-}
-
-/// Whether a file belongs to an installed package, to the standard library, or is frozen into the
-/// interpreter.
-fn is_installed(file: &str) -> bool {
-    file.contains("/site-packages/")
-        || file.contains("/dist-packages/")
-        || file.contains("/lib/python3")
-        || file.starts_with("<frozen ")
-}
-
-/// A call site in words.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SiteName {
-    /// Path of the calling module, empty for the executable; `None` when unknown.
-    pub library: Option<String>,
-    /// The entry point that made the event.
-    pub api: Option<String>,
-    /// The runtime call around it.
-    pub call: Option<String>,
-    /// The Python line that called.
-    pub caller: Option<PythonLine>,
-}
-
-impl SiteName {
-    /// The words for a site.
-    #[must_use]
-    pub fn of(site: Option<Site>, dictionary: &Dictionary) -> Self {
-        let Some(site) = site else { return Self::default() };
-        let name = |id| dictionary.api(id).map(str::to_owned);
-        Self {
-            library: dictionary.modules.get(&site.module).map(|module| module.path.clone()),
-            api: name(site.api),
-            call: if site.outer == 0 { None } else { name(site.outer) },
-            caller: PythonLine::of(site.stack.python, &dictionary.frames),
-        }
-    }
-}
-
 /// An amount of memory, cut in three ways. Each adds up to the whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// By ledger and site, the largest first.
+    /// By ledger and site, the largest first: [`ROWS`] of them, then one of all others for each
+    /// ledger that has others.
     pub held: Vec<Holding>,
     /// By [`size_class`].
     pub sizes: BTreeMap<usize, Share>,
@@ -122,11 +44,12 @@ pub struct Cut {
     pub ages: BTreeMap<usize, Share>,
 }
 
+/// A share of one kind of call site, without its words.
+type Entry = ((Ledger, u32), (Share, Option<Ticks>));
+
 struct Grouping<'a> {
-    live: &'a LiveSet,
-    dictionary: &'a Dictionary,
-    names: FxHashMap<SiteIndex, SiteName>,
-    groups: FxHashMap<(Ledger, SiteName), Holding>,
+    names: &'a Names,
+    groups: FxHashMap<(Ledger, u32), (Share, Option<Ticks>)>,
     sizes: BTreeMap<usize, Share>,
     ages: BTreeMap<usize, Share>,
 }
@@ -137,33 +60,14 @@ fn add(shares: &mut BTreeMap<usize, Share>, index: usize, share: Share) {
 }
 
 impl<'a> Grouping<'a> {
-    fn new(live: &'a LiveSet, dictionary: &'a Dictionary) -> Self {
-        Self {
-            live,
-            dictionary,
-            names: FxHashMap::default(),
-            groups: FxHashMap::default(),
-            sizes: BTreeMap::new(),
-            ages: BTreeMap::new(),
-        }
+    fn new(names: &'a Names) -> Self {
+        let (sizes, ages) = (BTreeMap::new(), BTreeMap::new());
+        Self { names, groups: FxHashMap::default(), sizes, ages }
     }
 
     fn add(&mut self, ledger: Ledger, site: SiteIndex, share: Share, oldest: Option<Ticks>) {
-        let named = || SiteName::of(self.live.sites.site(site), self.dictionary);
-        let name = self.names.entry(site).or_insert_with(named);
-        let group = self.groups.entry((ledger, name.clone())).or_insert_with(|| Holding {
-            ledger,
-            site: name.clone(),
-            count: 0,
-            bytes: Bytes(0),
-            oldest: None,
-        });
-        group.count = group.count.saturating_add(share.count);
-        group.bytes = Bytes(group.bytes.0.saturating_add(share.bytes));
-        group.oldest = match (group.oldest, oldest) {
-            (Some(known), Some(other)) => Some(known.min(other)),
-            (known, other) => known.or(other),
-        };
+        let group = self.groups.entry((ledger, self.names.group(site))).or_default();
+        *group = plus(*group, (share, oldest));
     }
 
     fn add_ledger(&mut self, books: &Books, ledger: Ledger, moment: Moment) {
@@ -180,10 +84,64 @@ impl<'a> Grouping<'a> {
     }
 
     fn cut(self) -> Cut {
-        let mut held: Vec<Holding> = self.groups.into_values().collect();
-        sort(&mut held);
+        let mut entries: Vec<Entry> = self.groups.into_iter().collect();
+        let named = |&((ledger, group), _): &Entry| (ledger, self.names.name(group));
+        let more = |a: &Entry, b: &Entry| {
+            b.1.0.bytes.cmp(&a.1.0.bytes).then_with(|| named(a).cmp(&named(b)))
+        };
+        let others = match entries.len() > ROWS {
+            true => {
+                entries.select_nth_unstable_by(ROWS, more);
+                entries.split_off(ROWS)
+            }
+            false => Vec::new(),
+        };
+        entries.sort_unstable_by(more);
+        let one = |((ledger, group), (share, oldest)): Entry| {
+            Holding::new(ledger, self.names.name(group).clone(), share, oldest)
+        };
+        let mut held: Vec<Holding> = entries.into_iter().map(one).collect();
+        held.extend(Others::of(others.into_iter().map(|((ledger, _), sum)| (ledger, 1, sum))));
         Cut { held, sizes: self.sizes, ages: self.ages }
     }
+}
+
+impl Holding {
+    fn new(ledger: Ledger, site: SiteName, share: Share, oldest: Option<Ticks>) -> Self {
+        Self { ledger, site, count: share.count, bytes: Bytes(share.bytes), oldest }
+    }
+
+    fn sum(&self) -> (Share, Option<Ticks>) {
+        (Share { bytes: self.bytes.0, count: self.count }, self.oldest)
+    }
+}
+
+/// What a list does not name, by ledger.
+struct Others;
+
+impl Others {
+    /// Rows of what so many sites of a ledger hold.
+    fn of(
+        all: impl Iterator<Item = (Ledger, u64, (Share, Option<Ticks>))>,
+    ) -> impl Iterator<Item = Holding> {
+        let mut sums: BTreeMap<Ledger, (u64, (Share, Option<Ticks>))> = BTreeMap::new();
+        for (ledger, sites, sum) in all {
+            let entry = sums.entry(ledger).or_default();
+            *entry = (entry.0.saturating_add(sites), plus(entry.1, sum));
+        }
+        sums.into_iter().map(|(ledger, (sites, (share, oldest)))| {
+            Holding::new(ledger, SiteName::others(sites), share, oldest)
+        })
+    }
+}
+
+/// Two shares as one, with the oldest of both.
+fn plus(one: (Share, Option<Ticks>), other: (Share, Option<Ticks>)) -> (Share, Option<Ticks>) {
+    let oldest = match (one.1, other.1) {
+        (Some(known), Some(other)) => Some(known.min(other)),
+        (known, other) => known.or(other),
+    };
+    (one.0.plus(other.0), oldest)
 }
 
 fn age_bucket(axis: &Axis, at: Ticks) -> usize {
@@ -193,10 +151,9 @@ fn age_bucket(axis: &Axis, at: Ticks) -> usize {
 /// What is live now of each ledger, on one device or on all. Within a window only what was made
 /// in it.
 #[must_use]
-pub fn now(live: &LiveSet, dictionary: &Dictionary, gpu: Option<GpuSlot>) -> Vec<(Ledger, Cut)> {
-    let ledgers = Ledger::ALL.iter();
+pub fn now(live: &LiveSet, names: &Names, gpu: Option<GpuSlot>) -> Vec<(Ledger, Cut)> {
     let mut groupings: Vec<Grouping<'_>> =
-        ledgers.map(|_| Grouping::new(live, dictionary)).collect();
+        Ledger::ALL.iter().map(|_| Grouping::new(names)).collect();
     let mut by_site: FxHashMap<(Ledger, SiteIndex), (Share, Ticks)> = FxHashMap::default();
     let wanted = |block: &LiveBlock| {
         gpu.is_none_or(|gpu| block.account.ledger.on_device() && block.account.gpu == gpu)
@@ -226,12 +183,19 @@ pub fn now(live: &LiveSet, dictionary: &Dictionary, gpu: Option<GpuSlot>) -> Vec
 #[must_use]
 pub fn together<'a>(cuts: impl Iterator<Item = &'a Cut>) -> Cut {
     let mut all = Cut::default();
+    let mut others = Vec::new();
     for cut in cuts {
-        all.held.extend(cut.held.iter().cloned());
+        let (told, named): (Vec<&Holding>, Vec<&Holding>) =
+            cut.held.iter().partition(|held| held.site.others > 0);
+        others.extend(told.iter().map(|held| (held.ledger, held.site.others, held.sum())));
+        all.held.extend(named.into_iter().cloned());
         cut.sizes.iter().for_each(|(&class, &share)| add(&mut all.sizes, class, share));
         cut.ages.iter().for_each(|(&bucket, &share)| add(&mut all.ages, bucket, share));
     }
     sort(&mut all.held);
+    let behind = all.held.split_off(ROWS.min(all.held.len()));
+    others.extend(behind.iter().map(|held| (held.ledger, 1, held.sum())));
+    all.held.extend(Others::of(others.into_iter()));
     all
 }
 
@@ -245,8 +209,8 @@ fn sort(held: &mut [Holding]) {
 
 /// What the ledger was made of at its peak.
 #[must_use]
-pub fn at_peak(live: &LiveSet, dictionary: &Dictionary, books: &Books, ledger: Ledger) -> Cut {
-    let mut grouping = Grouping::new(live, dictionary);
+pub fn at_peak(names: &Names, books: &Books, ledger: Ledger) -> Cut {
+    let mut grouping = Grouping::new(names);
     if books.book(ledger).tally.peak_bytes > 0 {
         grouping.add_ledger(books, ledger, Moment::OwnPeak);
     }
@@ -255,8 +219,8 @@ pub fn at_peak(live: &LiveSet, dictionary: &Dictionary, books: &Books, ledger: L
 
 /// What a sum was made of at its peak.
 #[must_use]
-pub fn at_sum_peak(live: &LiveSet, dictionary: &Dictionary, books: &Books, sum: Sum) -> Cut {
-    let mut grouping = Grouping::new(live, dictionary);
+pub fn at_sum_peak(names: &Names, books: &Books, sum: Sum) -> Cut {
+    let mut grouping = Grouping::new(names);
     if books.sum(sum).peak_bytes > 0 {
         for ledger in sum.ledgers() {
             grouping.add_ledger(books, ledger, Moment::SumPeak);

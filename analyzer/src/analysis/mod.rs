@@ -5,4 +5,5 @@ pub mod calls;
 pub mod chain;
 pub mod held;
 pub mod in_flight;
+pub mod names;
 pub mod objects;

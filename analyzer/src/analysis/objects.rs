@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::held::SiteName;
-use crate::input::Dictionary;
+use rustc_hash::FxHashMap;
+
+use crate::analysis::held::ROWS;
+use crate::analysis::names::{Names, SiteName};
 use crate::live::{Class, LiveSet};
 use crate::units::Ticks;
 
@@ -21,19 +23,35 @@ pub struct Made {
     pub oldest: Ticks,
 }
 
-/// What is there now, the most first. Within a window only what was made in it.
+/// What is there now, the most first: as many rows as a list of sites has, then one of all other
+/// sites for each class that has others. Within a window only what was made in it.
 #[must_use]
-pub fn now(live: &LiveSet, dictionary: &Dictionary) -> Vec<Made> {
-    let mut groups: BTreeMap<(Class, SiteName), (u64, Ticks)> = BTreeMap::new();
+pub fn now(live: &LiveSet, names: &Names) -> Vec<Made> {
+    let mut groups: FxHashMap<(Class, u32), (u64, Ticks)> = FxHashMap::default();
     let wanted = live.objects.live().filter(|(_, one)| live.since.is_none_or(|at| one.at >= at));
     for (class, object) in wanted {
-        let site = SiteName::of(live.sites.site(object.site), dictionary);
-        let (count, oldest) = groups.entry((class, site)).or_insert((0, object.at));
+        let group = (class, names.group(object.site));
+        let (count, oldest) = groups.entry(group).or_insert((0, object.at));
         *count += 1;
         *oldest = (*oldest).min(object.at);
     }
-    let one = |((class, site), (count, oldest))| Made { class, site, count, oldest };
-    let mut made: Vec<Made> = groups.into_iter().map(one).collect();
-    made.sort_by_key(|made| std::cmp::Reverse(made.count));
-    made
+    let mut all: Vec<_> = groups.into_iter().collect();
+    all.sort_unstable_by(|(a, of_a), (b, of_b)| {
+        let named = |&(class, group)| (class, names.name(group));
+        of_b.0.cmp(&of_a.0).then_with(|| named(a).cmp(&named(b)))
+    });
+    let mut others: BTreeMap<Class, (u64, u64, Ticks)> = BTreeMap::new();
+    for ((class, _), (count, oldest)) in all.split_off(ROWS.min(all.len())) {
+        let (sites, sum, first) = others.entry(class).or_insert((0, 0, oldest));
+        (*sites, *sum, *first) = (*sites + 1, *sum + count, (*first).min(oldest));
+    }
+    let named = all.into_iter().map(|((class, group), (count, oldest))| {
+        let site = names.name(group).clone();
+        Made { class, site, count, oldest }
+    });
+    let others = others.into_iter().map(|(class, (sites, count, oldest))| {
+        let site = SiteName::others(sites);
+        Made { class, site, count, oldest }
+    });
+    named.chain(others).collect()
 }

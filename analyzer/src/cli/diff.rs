@@ -4,13 +4,15 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use gmmtrace_format::layout::MAGIC;
+use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 
-use super::output::Output;
+use super::output::{Output, refuse_existing, target};
 use super::report;
 use crate::diff::{Comparison, Gate, Run, Side, Verdict};
 use crate::render::diff::{Manner, json, list, markdown, text};
@@ -37,15 +39,15 @@ pub struct Arguments {
     /// The same as --format json.
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Write to this file instead of stdout; sentences of failed gates go to stdout too.
+    /// Write to this file instead of stdout, which is `-`; sentences of failed gates go to stdout too.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Overwrite the file if it exists.
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     pub force: bool,
-    /// Rows of each table at most.
-    #[arg(long, value_name = "N", default_value_t = 15)]
-    pub top: usize,
+    /// Rows of each table at most: 15 if it is not given.
+    #[arg(long, value_name = "N", value_parser = super::question::top)]
+    pub top: Option<usize>,
     /// Show bytes and times as whole numbers.
     #[arg(long)]
     pub bytes: bool,
@@ -71,12 +73,14 @@ pub enum Format {
 /// When a gate is no gate or cannot be decided, a side not be read, or the product not be
 /// written. Nothing is written then.
 pub fn run(arguments: &Arguments) -> Result<u8, Error> {
-    if let Some(path) = arguments.output.as_deref().filter(|path| path.exists() && !arguments.force)
-    {
-        return Err(Error::Exists(path.to_path_buf()));
+    let as_text = arguments.format != Format::Json && !arguments.json && !arguments.list;
+    if !as_text && arguments.top.is_some() {
+        return Err(Error::Said("--top is for tables; JSON and --list show everything".to_owned()));
     }
+    let output = target(arguments.output.as_deref());
+    refuse_existing(output, arguments.force)?;
     let gates = all(arguments.fail_on.iter().map(|text| Gate::parse(text).map_err(Error::Said)))?;
-    let manner = Manner { exact: arguments.bytes, top: arguments.top };
+    let manner = Manner { exact: arguments.bytes, top: arguments.top.unwrap_or(15) };
     let base = side(&arguments.base)?;
     if arguments.list {
         return written(arguments, |mut out| {
@@ -91,7 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
         Err(error) if !error.is_closed_pipe() => return Err(error),
         _ => {}
     }
-    if arguments.output.is_some() {
+    if output.is_some() {
         let told = text::write_failed(&verdicts, manner, &mut io::stdout().lock());
         told.map_err(Error::Output)?;
     }
@@ -131,7 +135,7 @@ fn written(
     for path in arguments.base.iter().chain(&arguments.against) {
         inputs.append(&mut input::logs(path)?);
     }
-    let mut output = Output::open(arguments.output.as_deref(), arguments.force, &inputs)?;
+    let mut output = Output::open(target(arguments.output.as_deref()), arguments.force, &inputs)?;
     write(output.writer()).map_err(|error| output.failed(error))?;
     output.finish()?;
     Ok(0)
@@ -165,18 +169,40 @@ fn read(path: &Path) -> Result<Run, Error> {
         let reports = all(logs.iter().map(|log| from_log(log)))?;
         return Run::of(name, &reports).map_err(Error::Said);
     }
+    let mut file = open(path).map_err(told)?;
     let mut start = Vec::new();
-    let file = File::open(path).map_err(told)?;
-    file.take(SNIFFED).read_to_end(&mut start).map_err(told)?;
+    Read::by_ref(&mut file).take(SNIFFED).read_to_end(&mut start).map_err(told)?;
+    let what = file.metadata().map_err(told)?.file_type();
+    let regular = what.is_file();
     let reports = match kind(&start) {
+        Kind::Log if what.is_fifo() && start.is_empty() => {
+            return Err(Error::Said(format!("{name}: a pipe that nobody writes to")));
+        }
+        Kind::Log if !regular && start.is_empty() => {
+            return Err(Error::Said(format!("{name}: not a file, and nothing comes from it")));
+        }
+        Kind::Log if !regular => {
+            let text = "a log in a pipe cannot be read from its middle; save it to a file";
+            return Err(Error::Said(format!("{name}: {text}")));
+        }
         Kind::Log => vec![from_log(path)?],
-        Kind::Json => from_json(path)?,
+        Kind::Json => from_json(path, start, file)?,
         Kind::Other => {
             let text = format!("{name}: neither a gmmtrace log nor a report saved as JSON");
             return Err(Error::Said(text));
         }
     };
     Run::of(name, &reports).map_err(Error::Said)
+}
+
+/// Opens a file, or a pipe that somebody has opened to write to: of one that nobody writes to the
+/// end comes at once, where a plain open would wait for ever.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let waits = rustix::fs::fcntl_getfl(&file)? - OFlags::NONBLOCK;
+    rustix::fs::fcntl_setfl(&file, waits)?;
+    Ok(file)
 }
 
 /// Bytes that are read to know what a file is; JSON may begin with white space.
@@ -202,8 +228,10 @@ fn from_log(path: &Path) -> Result<Value, Error> {
     Ok(crate::render::json::value(&report::read(path)?))
 }
 
-fn from_json(path: &Path) -> Result<Vec<Value>, Error> {
-    let bytes = fs::read(path).map_err(|source| Error::path("read", path, source))?;
+/// Reads what stands behind `start`, once: a pipe has it only once.
+fn from_json(path: &Path, start: Vec<u8>, mut rest: File) -> Result<Vec<Value>, Error> {
+    let mut bytes = start;
+    rest.read_to_end(&mut bytes).map_err(|source| Error::path("read", path, source))?;
     let value = serde_json::from_slice(&bytes)
         .map_err(|error| Error::Said(format!("{}: not JSON: {error}", path.display())))?;
     Ok(match value {

@@ -8,16 +8,24 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{library, preload, report};
-use crate::Error;
-use crate::render::clean;
-use crate::report::Report;
+use crate::render::{clean, counted, grouped};
+use crate::report::{PassedName, Report};
+use crate::{Error, input};
 
 /// Arguments of `doctor`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A log to check for losses and blind spots; without one the machine is checked.
+    /// A log, or a directory of logs, to check for losses and blind spots; without one the machine
+    /// is checked.
     #[arg(value_name = "TRACE")]
     pub trace: Option<PathBuf>,
+    /// Names of one kind that are told.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::question::top)]
+    #[arg(requires = "trace")]
+    pub top: usize,
+    /// Tell every name.
+    #[arg(long, requires = "trace", conflicts_with = "top")]
+    pub all: bool,
 }
 
 /// What a check found.
@@ -31,12 +39,31 @@ use Finding::{Failure, Fine, Warning};
 /// Runs the command.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// When a log cannot be read. The other logs are checked first.
 pub fn run(arguments: &Arguments) -> Result<u8, Error> {
-    let findings = match &arguments.trace {
-        Some(trace) => of_trace(&report::read(trace)?),
-        None => of_machine(),
-    };
+    let Some(trace) = &arguments.trace else { return Ok(u8::from(tell(of_machine())?)) };
+    let top = if arguments.all { usize::MAX } else { arguments.top };
+    let logs = input::logs(trace)?;
+    let (mut failed, mut refused) = (false, Vec::new());
+    for log in &logs {
+        let report = match report::read(log) {
+            Ok(report) => report,
+            Err(error) => {
+                refused.push(error);
+                continue;
+            }
+        };
+        if logs.len() > 1 {
+            let name = clean(&log.display().to_string());
+            writeln!(io::stdout().lock(), "{name}").map_err(Error::Output)?;
+        }
+        failed |= tell(of_trace(&report, top))?;
+    }
+    if refused.is_empty() { Ok(u8::from(failed)) } else { Err(report::together(&refused)) }
+}
+
+/// Writes the findings, and returns whether one is a failure.
+fn tell(findings: Vec<Finding>) -> Result<bool, Error> {
     let mut out = io::stdout().lock();
     let mut failed = false;
     for finding in findings {
@@ -48,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
         failed |= word == "FAIL";
         writeln!(out, "{word}  {}", clean(&text)).map_err(Error::Output)?;
     }
-    Ok(u8::from(failed))
+    Ok(failed)
 }
 
 fn of_machine() -> Vec<Finding> {
@@ -123,8 +150,15 @@ fn output() -> Finding {
 }
 
 /// The library's switches.
-const SWITCHES: [&str; 5] =
-    ["GMMTRACE", "GMMTRACE_OUT", "GMMTRACE_MAX_BYTES", "GMMTRACE_SAMPLE", "GMMTRACE_RUN"];
+const SWITCHES: [&str; 7] = [
+    "GMMTRACE",
+    "GMMTRACE_OUT",
+    "GMMTRACE_MAX_BYTES",
+    "GMMTRACE_SAMPLE",
+    "GMMTRACE_STACKS",
+    "GMMTRACE_COPY_STACKS",
+    "GMMTRACE_RUN",
+];
 
 fn switches() -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -143,14 +177,16 @@ fn switches() -> Vec<Finding> {
     findings
 }
 
-fn of_trace(report: &Report) -> Vec<Finding> {
+fn of_trace(report: &Report, top: usize) -> Vec<Finding> {
     let coverage = &report.coverage;
     let mut findings = Vec::new();
     let losses = coverage.losses.iter();
     findings.extend(
         losses.map(|loss| Failure(format!("{}: {} ({})", loss.cause, loss.count, loss.meaning))),
     );
-    findings.extend(coverage.salvage.iter().map(|text| Failure(format!("damage: {text}"))));
+    let damage = coverage.salvage.iter().take(top);
+    findings.extend(damage.map(|text| Failure(format!("damage: {text}"))));
+    findings.extend(more(coverage.salvage.len(), top, "damaged places").map(Failure));
     if coverage.unknown_kinds > 0 {
         let count = coverage.unknown_kinds;
         findings.push(Failure(format!("{count} events of kinds this version does not know")));
@@ -158,17 +194,49 @@ fn of_trace(report: &Report) -> Vec<Finding> {
     if findings.is_empty() {
         findings.push(Fine("nothing was lost and nothing is damaged".to_owned()));
     }
-    findings.extend(coverage.remarks.iter().map(|text| Warning(format!("remark: {text}"))));
+    let remarks = coverage.remarks.iter().take(top);
+    findings.extend(remarks.map(|text| Warning(format!("remark: {text}"))));
+    findings.extend(more(coverage.remarks.len(), top, "remarks").map(Warning));
+    findings.extend(unknown_switches(&report.process.header.environment, top));
     findings.extend(
         coverage
             .notes
             .iter()
             .map(|note| Warning(format!("{}: {} ({})", note.cause, note.count, note.meaning))),
     );
-    let unseen = coverage.passed_names.iter().filter(|passed| passed.memory);
-    findings.extend(unseen.map(|passed| {
-        Warning(format!("{} was handed out without a hook, {} times", passed.name, passed.count))
-    }));
-    findings.push(Fine(format!("{} lookups were answered with a hook", coverage.hooked)));
+    findings.extend(unseen(&coverage.passed_names, top));
+    let hooked = counted(coverage.hooked, "lookup was", "lookups were");
+    findings.push(Fine(format!("{hooked} answered with a hook")));
     findings
+}
+
+/// What went past a list that is cut.
+fn more(count: usize, top: usize, what: &str) -> Option<String> {
+    let rest = count.saturating_sub(top);
+    (rest > 0).then(|| format!("and {} more {what}; --all tells them", grouped(rest as u64)))
+}
+
+/// Memory functions without a hook in one sentence, with those asked for most.
+fn unseen(passed: &[PassedName], top: usize) -> Option<Finding> {
+    let mut unseen: Vec<&PassedName> = passed.iter().filter(|passed| passed.memory).collect();
+    if unseen.is_empty() {
+        return None;
+    }
+    unseen.sort_by_key(|passed| std::cmp::Reverse(passed.count));
+    let named = |passed: &&PassedName| {
+        format!("{} ({})", passed.name, counted(passed.count, "time", "times"))
+    };
+    let names: Vec<String> = unseen.iter().take(top).map(named).collect();
+    let rest = more(unseen.len(), top, "of them").map(|rest| format!(", {rest}"));
+    let were = counted(unseen.len() as u64, "memory function was", "memory functions were");
+    let (names, rest) = (names.join(", "), rest.unwrap_or_default());
+    Some(Warning(format!("{were} handed out without a hook: {names}{rest}")))
+}
+
+/// Variables in the environment of a recorded process that look like switches and are none.
+fn unknown_switches(environment: &[String], top: usize) -> Vec<Finding> {
+    let name = |variable: &String| variable.split('=').next().unwrap_or_default().to_owned();
+    let unknown = |name: &String| name.starts_with("GMMTRACE") && !SWITCHES.contains(&&**name);
+    let names = environment.iter().map(name).filter(unknown).take(top);
+    names.map(|name| Warning(format!("switch: {name} is not one of gmmtrace's"))).collect()
 }

@@ -11,7 +11,7 @@ use gmmtrace_format::layout::Counter;
 
 use super::output::Output;
 use crate::Error;
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::input::{self, Dictionary, Frame, Log, Salvage, Stack};
 use crate::order::{self, LaneStart, Record, Sink};
 use crate::render::clean;
@@ -222,6 +222,13 @@ impl<W: Write> Printer<'_, W> {
         let named = kind.operands().iter().zip(kind.roles());
         for ((&operand, role), &value) in named.zip(record.operands()) {
             match operand {
+                Operand::Number if kind == Kind::Sample && *role == SHIFTED => {
+                    // As it is meant, not as it is written.
+                    match value.checked_sub(1) {
+                        Some(value) => write!(self.out, " {role}={value}")?,
+                        None => write!(self.out, " {role}=unknown")?,
+                    }
+                }
                 Operand::Number if kind == Kind::Copy => {
                     write!(self.out, " {role}={}", copy_mode(value))?;
                 }
@@ -261,6 +268,9 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 }
+
+/// The operand of a sample that is 0 for unknown, else one more than what it says.
+const SHIFTED: &str = "process_used";
 
 fn copy_mode(mode: u64) -> String {
     let direction = crate::live::Direction::of_mode(mode);

@@ -5,10 +5,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::output::Output;
+use super::output::{Output, target};
 use crate::Error;
-use crate::render::html;
 use crate::render::picture::{Facts, Picture, Size, Subject, Theme, png, svg};
+use crate::render::{clean, html};
 use crate::report::Report;
 
 /// What a file shows, and how.
@@ -75,7 +75,7 @@ impl Plan {
         let jobs: Vec<Job> = jobs.collect();
         let mut all: Vec<&Path> =
             jobs.iter().flat_map(|job| &job.files).map(|(path, _)| path.as_path()).collect();
-        for path in &all {
+        for path in all.iter().filter_map(|path| target(Some(path))) {
             self.check(path, logs)?;
         }
         all.sort_unstable();
@@ -119,12 +119,15 @@ impl Plan {
                 }
                 Content::Png(picture) => png::write(&picture.draw(&facts, self.size), self.theme)?,
             };
-            let mut output = Output::open(Some(path), self.force, logs)?;
+            let mut output = Output::open(target(Some(path)), self.force, logs)?;
             let written = output.writer().write_all(&bytes);
             written.map_err(|error| output.failed(error))?;
             output.finish()?;
-            // Whoever does not read stderr loses nothing.
-            let _ = writeln!(io::stderr().lock(), "gmmtrace: wrote {}", path.display());
+            if target(Some(path)).is_some() {
+                // Whoever does not read stderr loses nothing.
+                let path = clean(&path.display().to_string());
+                let _ = writeln!(io::stderr().lock(), "gmmtrace: wrote {path}");
+            }
         }
         Ok(())
     }

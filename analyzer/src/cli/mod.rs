@@ -18,8 +18,9 @@ mod progress;
 pub mod question;
 pub mod report;
 pub mod run;
+pub mod within;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::Error;
 use crate::render::text::Question;
@@ -74,7 +75,8 @@ enum Command {
 /// # Errors
 /// When the command could not do its work.
 pub fn run() -> Result<u8, Error> {
-    match Line::parse().command {
+    let line = Line::from_arg_matches(&definition().get_matches());
+    match line.unwrap_or_else(|error| error.exit()).command {
         Command::Report(arguments) => report::run(&arguments),
         Command::Summary(arguments) => question::run(Question::Summary, &arguments),
         Command::Timeline(arguments) => question::run(Question::Timeline, &arguments),
@@ -89,7 +91,19 @@ pub fn run() -> Result<u8, Error> {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Lib(arguments) => library::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
-        Command::Completions(arguments) => documents::completions(&arguments, Line::command()),
-        Command::Man(arguments) => documents::man(&arguments, Line::command()),
+        Command::Completions(arguments) => documents::completions(&arguments, definition()),
+        Command::Man(arguments) => documents::man(&arguments, definition()),
     }
+}
+
+/// The command line, without the options that a question has no use for in its help.
+fn definition() -> clap::Command {
+    Question::ALL.iter().fold(Line::command(), |line, &question| {
+        line.mut_subcommand(question.name(), |command| {
+            let hide = |command: clap::Command, name: &&str| {
+                command.mut_arg(*name, |argument| argument.hide(true))
+            };
+            question::without(question).iter().fold(command, hide)
+        })
+    })
 }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::moment::Moment;
-use super::output::Output;
+use super::output::{Output, refuse_existing, target};
 use super::report::{read_within, together};
+use super::within::Within;
 use serde_json::Value;
 
 use crate::Error;
-use crate::input::{self, Log};
-use crate::live::Window;
+use crate::input;
 use crate::render::json;
 use crate::render::text::page::{Of, Page, Style};
 use crate::render::text::{Question, answer};
@@ -29,33 +29,59 @@ pub struct Arguments {
     /// Answer as JSON, with the keys of the report.
     #[arg(long)]
     pub json: bool,
-    /// The state at this moment: 1.5s, 300ms, 2m, or @TEXT for the first mark with that text.
+    /// The state at this moment: 1.5s, 300ms, 2m, @TEXT for the first mark with that text, @peak,
+    /// @peak.LEDGER or @end.
     #[arg(long, value_name = "TIME", conflicts_with_all = ["since", "until"])]
     pub at: Option<Moment>,
-    /// Count from this moment on.
-    #[arg(long, value_name = "TIME")]
-    pub since: Option<Moment>,
-    /// Count up to this moment.
-    #[arg(long, value_name = "TIME")]
-    pub until: Option<Moment>,
+    /// The part of the log.
+    #[command(flatten)]
+    pub within: Within,
     /// Only this device.
     #[arg(long, value_name = "N")]
     pub gpu: Option<u32>,
     /// Only this ledger or sum; may be given several times.
     #[arg(long, value_name = "NAME", value_parser = of())]
     pub ledger: Vec<Of>,
-    /// Rows of a table.
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = top)]
-    pub top: usize,
+    /// Rows of a table: 15 if it is not given.
+    #[arg(long, value_name = "N", value_parser = top, conflicts_with = "json")]
+    pub top: Option<usize>,
     /// Bytes to the last one instead of binary units.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub bytes: bool,
-    /// Write to this file instead of stdout.
+    /// Write to this file instead of stdout, which is `-`.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Overwrite the file if it exists.
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     pub force: bool,
+}
+
+/// Options that a question has no use for: they are not in its help, and refused.
+#[must_use]
+pub const fn without(question: Question) -> &'static [&'static str] {
+    match question {
+        Question::Timeline | Question::Peak | Question::Leaks => &[],
+        Question::Fragmentation => &["ledger"],
+        Question::Summary | Question::Copies => &["ledger", "top"],
+        Question::Gap => &["ledger", "gpu"],
+    }
+}
+
+/// Refuses what the question would not look at.
+fn check(question: Question, arguments: &Arguments) -> Result<(), Error> {
+    let given = [
+        ("ledger", !arguments.ledger.is_empty()),
+        ("top", arguments.top.is_some()),
+        ("gpu", arguments.gpu.is_some()),
+    ];
+    let refused = |name: &str| without(question).contains(&name);
+    let Some((name, _)) = given.into_iter().find(|&(name, given)| given && refused(name)) else {
+        return Ok(());
+    };
+    let takes = |question: &&Question| !without(**question).contains(&name);
+    let others: Vec<&str> = Question::ALL.iter().filter(takes).map(|one| one.name()).collect();
+    let text = format!("`{}` has no --{name}; {} have", question.name(), others.join(", "));
+    Err(Error::Said(text))
 }
 
 /// Names of ledgers and sums, which completions know too.
@@ -64,7 +90,8 @@ fn of() -> impl TypedValueParser<Value = Of> {
     names.try_map(|name| Of::all().find(|of| of.name() == name).ok_or("no ledger"))
 }
 
-fn top(text: &str) -> Result<usize, String> {
+/// A number of rows.
+pub(super) fn top(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("a number of rows, 1 or more".to_owned()),
         Ok(rows) => Ok(rows),
@@ -77,17 +104,18 @@ fn top(text: &str) -> Result<usize, String> {
 /// When a log cannot be read, a moment or a device is not in it, or the answer not be written.
 /// The other logs are answered first.
 pub fn run(question: Question, arguments: &Arguments) -> Result<u8, Error> {
-    if let Some(path) = arguments.output.as_deref().filter(|path| path.exists() && !arguments.force)
-    {
-        return Err(Error::Exists(path.to_path_buf()));
-    }
+    check(question, arguments)?;
+    let output = target(arguments.output.as_deref());
+    refuse_existing(output, arguments.force)?;
     let mut paths = Vec::new();
     for trace in &arguments.traces {
         paths.append(&mut input::logs(trace)?);
     }
     let (mut reports, mut refused) = (Vec::new(), Vec::new());
     for path in &paths {
-        match read_within(path, |log| window(arguments, log)) {
+        match read_within(path, |log| {
+            arguments.within.of(arguments.at.as_ref(), log, arguments.gpu.map(Gpu))
+        }) {
             Ok(report) => reports.push(report),
             Err(error) => refused.push(error),
         }
@@ -103,7 +131,7 @@ pub fn run(question: Question, arguments: &Arguments) -> Result<u8, Error> {
         }
     }
     if !pages.is_empty() {
-        let mut output = Output::open(arguments.output.as_deref(), arguments.force, &paths)?;
+        let mut output = Output::open(output, arguments.force, &paths)?;
         let written = match arguments.json {
             true => write_json(question, arguments, &pages, output.writer()),
             false => write_text(question, arguments, &pages, output.writer()),
@@ -112,20 +140,6 @@ pub fn run(question: Question, arguments: &Arguments) -> Result<u8, Error> {
         output.finish()?;
     }
     if refused.is_empty() { Ok(0) } else { Err(together(&refused)) }
-}
-
-fn window(arguments: &Arguments, log: &Log) -> Result<Window, Error> {
-    let stamp = |moment: &Option<Moment>| match moment {
-        Some(moment) => moment.stamp(log).map(Some),
-        None => Ok(None),
-    };
-    let until = if arguments.at.is_some() { &arguments.at } else { &arguments.until };
-    let (since, until) = (stamp(&arguments.since)?, stamp(until)?);
-    if since.zip(until).is_some_and(|(since, until)| since > until) {
-        let path = log.path.display();
-        return Err(Error::Said(format!("{path}: --since is later than --until")));
-    }
-    Ok(Window { since, until })
 }
 
 fn scope(report: &Report, gpu: Option<u32>) -> Result<&ScopeReport, Error> {
@@ -159,9 +173,10 @@ fn write_text(
     pages: &[(&Report, &ScopeReport)],
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
-    let terminal = arguments.output.is_none() && io::stdout().is_terminal();
+    let terminal = target(arguments.output.as_deref()).is_none() && io::stdout().is_terminal();
     let colour = terminal && wants_colour();
-    let style = Style { top: arguments.top, bytes: arguments.bytes, colour };
+    let top = arguments.top.unwrap_or(Style::default().top);
+    let style = Style { top, bytes: arguments.bytes, colour };
     for (number, &(report, scope)) in pages.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;

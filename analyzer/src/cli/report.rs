@@ -7,8 +7,9 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use super::files::{Content, Plan};
-use super::output::Output;
+use super::output::{Output, refuse_existing, target};
 use super::progress::Progress;
+use super::within::Within;
 use crate::Error;
 use crate::input::{self, Log};
 use crate::live::Window;
@@ -25,9 +26,13 @@ pub struct Arguments {
     /// What to write.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Write to this file instead of stdout, or instead of beside the log (html, svg, png).
+    /// Write to this file instead of stdout, or instead of beside the log (html, svg, png); `-` is
+    /// stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The part of the log.
+    #[command(flatten)]
+    pub within: Within,
     /// Overwrite files that exist.
     #[arg(long)]
     pub force: bool,
@@ -65,6 +70,10 @@ impl Arguments {
             let text = "--picture, --size and --theme are for --format svg and png";
             return Err(Error::Said(text.to_owned()));
         }
+        let stdout = target(self.output.as_deref()).is_none();
+        if matches!(self.format, Format::Text | Format::Json) && stdout && self.force {
+            return Err(Error::Said("--force is for files; name one with -o".to_owned()));
+        }
         let pictures = match (self.picture, &self.output) {
             (Some(picture), _) => vec![picture],
             (None, Some(_)) => vec![Picture::Timeline],
@@ -87,10 +96,10 @@ impl Arguments {
 }
 
 /// Writes files of their own for each log. What cannot be read leaves none behind.
-fn write_files(plan: &Plan, logs: &[PathBuf]) -> Result<u8, Error> {
+fn write_files(plan: &Plan, within: &Within, logs: &[PathBuf]) -> Result<u8, Error> {
     let mut refused = Vec::new();
     for job in &plan.jobs(logs)? {
-        match read(&job.log) {
+        match read_within(&job.log, |log| within.of(None, log, None)) {
             Ok(report) => plan.write(job, &report, logs)?,
             Err(error) => refused.push(error),
         }
@@ -108,16 +117,13 @@ fn write_files(plan: &Plan, logs: &[PathBuf]) -> Result<u8, Error> {
 /// When a log cannot be read or the report not be written. The other logs are reported first.
 pub fn run(arguments: &Arguments) -> Result<u8, Error> {
     let plan = arguments.plan()?;
-    if let Some(path) = arguments.output.as_deref().filter(|path| path.exists() && !arguments.force)
-    {
-        return Err(Error::Exists(path.to_path_buf()));
-    }
+    refuse_existing(target(arguments.output.as_deref()), arguments.force)?;
     let mut paths = Vec::new();
     for trace in &arguments.traces {
         paths.append(&mut input::logs(trace)?);
     }
     if let Some(plan) = plan {
-        return write_files(&plan, &paths);
+        return write_files(&plan, &arguments.within, &paths);
     }
     // One log that cannot be read leaves no output file behind.
     let mut refused = Vec::new();
@@ -125,7 +131,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
     let single = paths.len() == 1;
     let mut output = None;
     for path in &paths {
-        match read(path) {
+        match read_within(path, |log| arguments.within.of(None, log, None)) {
             Ok(report) => reports.push(report),
             Err(error) if single => return Err(error),
             Err(error) => refused.push(error),
@@ -151,7 +157,7 @@ fn opened<'a>(
     match output {
         Some(output) => Ok(output),
         None => {
-            let made = Output::open(arguments.output.as_deref(), arguments.force, inputs)?;
+            let made = Output::open(target(arguments.output.as_deref()), arguments.force, inputs)?;
             Ok(output.insert(made))
         }
     }

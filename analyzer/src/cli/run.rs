@@ -15,6 +15,7 @@ use super::{executable, question};
 use crate::Error;
 use crate::input::Log;
 use crate::order;
+use crate::render::clean;
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
@@ -45,7 +46,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
             // What shells, `env` and `timeout` exit with.
             let code = if source.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
             let error = Error::Path { doing: "run", path, source };
-            writeln!(io::stderr().lock(), "gmmtrace: {error}").map_err(Error::Output)?;
+            writeln!(io::stderr().lock(), "gmmtrace: {}", clean(&error.to_string()))
+                .map_err(Error::Output)?;
             return Ok(code);
         }
         recorded => recorded?,
@@ -56,6 +58,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Error> {
     let signal = recorded.status.signal().map(|signal| signal.saturating_add(128));
     let code = recorded.status.code().or(signal).unwrap_or(255);
     Ok(u8::try_from(code).unwrap_or(255))
+}
+
+/// A name as a terminal can take it.
+fn words(name: impl AsRef<OsStr>) -> String {
+    clean(&name.as_ref().display().to_string())
 }
 
 fn say(recorded: &Recorded, program: &OsStr) -> io::Result<()> {
@@ -72,23 +79,23 @@ fn say(recorded: &Recorded, program: &OsStr) -> io::Result<()> {
             let terminal = stderr.is_terminal();
             match question::print_summary(path, terminal, &mut stderr) {
                 Ok(()) => {
-                    let path = path.display();
+                    let path = words(path);
                     writeln!(
                         stderr,
                         "gmmtrace: recorded {path}; `gmmtrace report` says everything"
                     )?;
                 }
-                Err(error) => writeln!(stderr, "gmmtrace: {error}")?,
+                Err(error) => writeln!(stderr, "gmmtrace: {}", clean(&error.to_string()))?,
             }
         }
         None if others.is_empty() => explain(program, &mut stderr)?,
         None => {
-            let program = program.display();
+            let program = words(program);
             writeln!(stderr, "gmmtrace: {program} made no CUDA call itself; its children did")?;
         }
     }
     for path in others {
-        writeln!(stderr, "gmmtrace: also recorded: {}{}", path.display(), events_of(path))?;
+        writeln!(stderr, "gmmtrace: also recorded: {}{}", words(path), events_of(path))?;
     }
     if !others.is_empty() {
         writeln!(stderr, "gmmtrace: `gmmtrace report FILE...` reports on them")?;
@@ -111,9 +118,9 @@ fn events_of(path: &Path) -> String {
 }
 
 fn explain(program: &OsStr, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "gmmtrace: no CUDA memory call was seen in {}", program.display())?;
+    writeln!(out, "gmmtrace: no CUDA memory call was seen in {}", words(program))?;
     match executable::obstacle(program) {
-        Some(reason) => writeln!(out, "gmmtrace: {reason}")?,
+        Some(reason) => writeln!(out, "gmmtrace: {}", clean(&reason))?,
         None => writeln!(
             out,
             "gmmtrace: it made none, or LD_PRELOAD did not reach the process that did (an \

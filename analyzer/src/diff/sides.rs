@@ -70,6 +70,17 @@ fn check(report: &Value) -> Result<(), String> {
         Value::Null => Err(format!(
             "no report of gmmtrace: it has no schema number, and this version reads number {SCHEMA}"
         )),
+        // Answers say at their top whether figures are bounds; reports beside each figure.
+        schema if *schema == SCHEMA && !report["bound"].is_null() => Err(
+            "the answer to one question and not a whole report; `gmmtrace report --format json` \
+             saves one"
+                .to_owned(),
+        ),
+        schema
+            if *schema == SCHEMA && report["trace"].is_null() && report["changes"].is_array() =>
+        {
+            Err("a comparison and not a report".to_owned())
+        }
         schema if *schema == SCHEMA => Ok(()),
         Value::Number(schema) => Err(format!(
             "a report with schema number {schema}, and this version reads number {SCHEMA}"

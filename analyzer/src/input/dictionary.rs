@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use gmmtrace_format::ChunkHeader;
 use gmmtrace_format::definition::{Definition, Definitions, Layer, Resolver};
@@ -19,7 +20,7 @@ pub struct Api {
     /// Which library it belongs to.
     pub layer: Option<Layer>,
     /// The symbol.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 /// A loaded object.
@@ -32,7 +33,7 @@ pub struct Module {
     /// GNU build id in hexadecimal, or nothing.
     pub build_id: String,
     /// Path, empty for the executable.
-    pub path: String,
+    pub path: Arc<str>,
 }
 
 /// A call site.
@@ -115,19 +116,20 @@ impl Dictionary {
     /// Name of an entry point.
     #[must_use]
     pub fn api(&self, id: u32) -> Option<&str> {
-        self.apis.get(&id).map(|api| api.name.as_str())
+        self.apis.get(&id).map(|api| &*api.name)
     }
 
     fn add(&mut self, definition: Definition<'_>) {
         match definition {
             Definition::Api { id, layer, name } => {
-                let api = Api { layer: Layer::from_code(layer), name: text(name) };
+                let api = Api { layer: Layer::from_code(layer), name: text(name).into() };
                 self.apis.insert(id, api);
             }
             Definition::Module { id, start, end, build_id, path } => {
                 let build_id = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
                 let (start, end) = (Address(start), Address(end));
-                self.modules.insert(id, Module { start, end, build_id, path: text(path) });
+                let path = text(path).into();
+                self.modules.insert(id, Module { start, end, build_id, path });
             }
             Definition::Site { id, api, outer, address, module } => {
                 let (address, stack) = (Address(address), Stack::default());

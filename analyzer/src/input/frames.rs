@@ -1,5 +1,7 @@
 //! Stacks of a log: who called a call site, as frames from the innermost out.
 
+use std::sync::Arc;
+
 use gmmtrace_format::definition::Definition;
 use rustc_hash::FxHashMap;
 
@@ -49,9 +51,9 @@ pub struct Code {
     /// Line where it begins.
     pub first_line: u64,
     /// File as the interpreter names it.
-    pub file: String,
+    pub file: Arc<str>,
     /// Its qualified name.
-    pub name: String,
+    pub name: Arc<str>,
     lines: Lines,
 }
 
@@ -90,8 +92,8 @@ impl Frames {
             Definition::Code { id, first_line, file, name } => {
                 let code = self.codes.entry(id).or_default();
                 code.first_line = first_line;
-                code.file = String::from_utf8_lossy(file).into_owned();
-                code.name = String::from_utf8_lossy(name).into_owned();
+                code.file = String::from_utf8_lossy(file).into();
+                code.name = String::from_utf8_lossy(name).into();
             }
             Definition::CodeLines { code, version, total, offset, bytes } => {
                 let lines = &mut self.codes.entry(code).or_default().lines;
@@ -229,7 +231,7 @@ mod tests {
         let whole = frames(&[code, piece(0, b"abc"), piece(3, b"de")]);
         let code_of = |frames: &Frames| frames.code(4).expect("defined").clone();
         assert_eq!(code_of(&whole).lines(), Some((0x30b, &b"abcde"[..])));
-        assert_eq!(code_of(&whole).file, "a.py");
+        assert_eq!(&*code_of(&whole).file, "a.py");
         let cut = frames(&[code, piece(0, b"abc")]);
         assert_eq!(code_of(&cut).lines(), None);
         let holed = frames(&[code, piece(0, b"ab"), piece(3, b"de")]);

@@ -60,12 +60,22 @@ impl Timeline {
         Ticks(u64::try_from(ticks.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// The stamp of a moment, counted from time zero.
+    /// The first stamp that is [at](Self::at) this moment or later, from time zero on.
     #[must_use]
-    pub fn stamp(&self, at: Nanos) -> Ticks {
-        let ticks = i128::from(at.0) * i128::from(self.ticks) / i128::from(self.nanos.max(1));
-        let stamp = i128::from(self.zero) + ticks;
-        Ticks(u64::try_from(stamp.max(0)).unwrap_or(u64::MAX))
+    pub fn first(&self, at: Nanos) -> Ticks {
+        self.stamp(i128::from(at.0.max(0)) * i128::from(self.ticks), self.nanos.max(1) - 1)
+    }
+
+    /// The last stamp that is [at](Self::at) this moment or earlier, from time zero on: a
+    /// nanosecond may have several.
+    #[must_use]
+    pub fn last(&self, at: Nanos) -> Ticks {
+        self.stamp((i128::from(at.0.max(0)) + 1) * i128::from(self.ticks) - 1, 0)
+    }
+
+    fn stamp(&self, product: i128, more: u64) -> Ticks {
+        let ticks = (product + i128::from(more)) / i128::from(self.nanos.max(1));
+        Ticks(u64::try_from(i128::from(self.zero) + ticks).unwrap_or(u64::MAX))
     }
 
     /// Time zero.
@@ -84,4 +94,25 @@ fn slope(first: &Anchor, last: &Anchor) -> Option<(u64, u64)> {
     let ticks = last.ticks.checked_sub(first.ticks)?;
     let nanos = last.monotonic_ns.checked_sub(first.monotonic_ns)?;
     (ticks > 0 && nanos > 0).then_some((nanos, ticks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_that_was_told_finds_every_event_of_its_nanosecond_and_none_other() {
+        // Clocks of 3 GHz, of 24 MHz, and of what was measured once.
+        for (nanos, ticks) in [(1, 3), (125, 3), (1_000_000_007, 2_094_123_461), (1, 1)] {
+            let clock = Timeline { zero: 77, nanos, ticks, calibrated: true };
+            for stamp in (77..400).chain(1 << 50..(1 << 50) + 300) {
+                let at = clock.at(Ticks(stamp));
+                let (first, last) = (clock.first(at), clock.last(at));
+                assert!(first.0 <= stamp && stamp <= last.0, "{stamp} is {at:?}");
+                assert_eq!([first, last].map(|stamp| clock.at(stamp)), [at, at]);
+                assert!(clock.at(Ticks(last.0 + 1)) > at);
+                assert!(first.0 == 77 || clock.at(Ticks(first.0 - 1)) < at);
+            }
+        }
+    }
 }

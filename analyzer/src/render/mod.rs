@@ -8,4 +8,4 @@ mod table;
 pub mod text;
 mod words;
 
-pub use table::{Align, Table, clean, grouped};
+pub use table::{Align, Table, clean, counted, grouped, share};

@@ -88,6 +88,27 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// So many of something: `1 call`, `2,000 calls`.
+#[must_use]
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
+/// A part of a whole in per cent, rounded to a tenth; a dash where there is no whole. Only all of
+/// it is 100.0 %, and only nothing is 0.0 %.
+#[must_use]
+pub fn share(part: u64, whole: u64) -> String {
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    match (part * 1_000 + whole / 2) / whole {
+        0 if part > 0 => "<0.1 %".to_owned(),
+        1_000 if part < whole => ">99.9 %".to_owned(),
+        tenths => format!("{}.{} %", tenths / 10, tenths % 10),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +119,16 @@ mod tests {
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_000), "1,000");
         assert_eq!(grouped(u64::MAX), "18,446,744,073,709,551,615");
+    }
+
+    #[test]
+    fn only_all_is_a_hundred_per_cent_and_only_nothing_is_none() {
+        let shown = |part| share(part, 1 << 40);
+        assert_eq!([0, 1, 1 << 31].map(shown), ["0.0 %", "<0.1 %", "0.2 %"]);
+        assert_eq!([1 << 39, (1 << 40) - 1, 1 << 40].map(shown), ["50.0 %", ">99.9 %", "100.0 %"]);
+        assert_eq!(share(2, 3), "66.7 %");
+        assert_eq!(share(u64::MAX - 1, u64::MAX), ">99.9 %");
+        assert_eq!(share(0, 0), "-");
     }
 
     #[test]

@@ -1,4 +1,17 @@
-//! Words for CUDA's numbers.
+//! Words for CUDA's numbers, and for one thing of many.
+
+use super::counted;
+
+/// So many things of a class, by the name of many: `1 library`, `2 libraries`.
+#[must_use]
+pub fn of_class(count: u64, many: &str) -> String {
+    let many = many.replace('_', " ");
+    let one = match many.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => many.strip_suffix('s').unwrap_or(&many).to_owned(),
+    };
+    counted(count, &one, &many)
+}
 
 /// Name of a limit of contexts; empty for one that this version does not know.
 #[must_use]

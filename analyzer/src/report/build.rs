@@ -1,5 +1,7 @@
 //! From a log whose events were applied to the model of its report.
 
+use std::sync::Arc;
+
 use gmmtrace_format::layout::MAJOR;
 
 use super::{
@@ -7,7 +9,7 @@ use super::{
     OddExample, OddReport, ProcessFacts, RangeReport, Report, SampledReport, StallReport, Trace,
     WindowReport, handles, pools, scopes, timelines, torch,
 };
-use crate::analysis::held::SiteName;
+use crate::analysis::names::{Names, SiteName};
 use crate::analysis::{calls, in_flight};
 use crate::input::{Log, Timeline, WriterState};
 use crate::live::{GpuSlot, LiveSet, LongCall, Oddity, Purpose, SiteIndex, Stalls, Window};
@@ -17,7 +19,9 @@ use crate::units::{Bytes, Gpu, Nanos, Ticks};
 /// The report on `log`, whose events within `window` the live set has counted.
 #[must_use]
 pub fn build(log: &Log, live: &LiveSet, window: Window, outcome: &Outcome) -> Report {
-    let builder = Builder { log, live, outcome, window, clock: log.timeline };
+    let names = Names::of(&live.sites, &log.dictionary);
+    let executable = log.process.executable.as_deref().map(Arc::from);
+    let builder = Builder { log, live, outcome, window, clock: log.timeline, names, executable };
     builder.report()
 }
 
@@ -28,6 +32,8 @@ pub(super) struct Builder<'a> {
     pub(super) outcome: &'a Outcome,
     pub(super) window: Window,
     pub(super) clock: Timeline,
+    pub(super) names: Names,
+    executable: Option<Arc<str>>,
 }
 
 impl Builder<'_> {
@@ -108,7 +114,7 @@ impl Builder<'_> {
 
     /// The loader's empty path is the executable.
     pub(super) fn in_words(&self, site: SiteName) -> SiteName {
-        let executable = || self.log.process.executable.clone();
+        let executable = || self.executable.clone();
         let library = site.library.and_then(|path| match path.is_empty() {
             true => executable(),
             false => Some(path),
@@ -118,7 +124,7 @@ impl Builder<'_> {
 
     /// The words for a site.
     pub(super) fn site(&self, site: SiteIndex) -> SiteName {
-        self.in_words(SiteName::of(self.live.sites.site(site), &self.log.dictionary))
+        self.in_words(self.names.name(self.names.group(site)).clone())
     }
 
     /// The last moment that is counted.
@@ -178,6 +184,7 @@ impl Builder<'_> {
         let one = |entry: calls::EntryPoint| CallReport {
             api: entry.api,
             layer: entry.layer,
+            others: entry.others,
             calls: entry.calls,
             failed: entry.failed,
             total: self.clock.length(entry.total),
@@ -214,7 +221,7 @@ impl Builder<'_> {
         let one = |call: in_flight::OpenCall| {
             let api = self.log.dictionary.apis.get(&call.api);
             InFlightReport {
-                api: api.map(|api| api.name.clone()),
+                api: api.map(|api| Arc::clone(&api.name)),
                 layer: api.and_then(|api| api.layer),
                 thread: self.thread(call.lane),
                 since: self.clock.at(call.since),

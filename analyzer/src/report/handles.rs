@@ -1,7 +1,7 @@
 //! Objects without bytes of their own, and what NVML shows beside the ledgers.
 
 use super::build::{Builder, gpu};
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::analysis::objects;
 use crate::live::{
     Class, Counts, Explained, Gap, GraphCounts, GraphTold, Made, ObjectCounts, Step,
@@ -92,7 +92,7 @@ pub struct StepReport {
 
 pub(super) fn handles(builder: &Builder<'_>) -> HandlesReport {
     let objects = &builder.live.objects;
-    let live = objects::now(builder.live, &builder.log.dictionary).into_iter();
+    let live = objects::now(builder.live, &builder.names).into_iter();
     let live = live.map(|made| MadeReport {
         class: made.class,
         site: builder.in_words(made.site),

@@ -17,6 +17,7 @@ pub use build::build;
 pub use coverage::{Coverage, Loss, PassedName};
 pub use handles::{GapReport, GapsReport, GraphsReport, HandlesReport, MadeReport, StepReport};
 pub use pools::{PoolReport, PoolWaste, PoolsReport, ResidencyReport};
+pub(crate) use read::apply;
 pub use read::read;
 pub use scope::{
     AgeReport, BlocksReport, Composition, FragmentationReport, LedgerReport, MovedReport,
@@ -26,9 +27,11 @@ pub use stalls::{LengthClass, LongCallReport, StallReport};
 pub use timeline::{CallTime, Figure, SeriesReport, TimelineReport};
 pub use torch::{ABSENT, FailureReport, TorchDeviceReport, TorchReport};
 
+use std::sync::Arc;
+
 use gmmtrace_format::definition::Layer;
 
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::input::{GpuFacts, Process, WriterState};
 use crate::live::{Ledger, Share};
 use crate::units::{Bytes, Gpu, Nanos};
@@ -212,9 +215,11 @@ pub struct HeldReport {
 #[derive(Clone, Debug)]
 pub struct CallReport {
     /// The entry point.
-    pub api: Option<String>,
+    pub api: Option<Arc<str>>,
     /// Its library.
     pub layer: Option<Layer>,
+    /// How many entry points this stands for that are not listed; 0 for one that is.
+    pub others: u64,
     /// Calls.
     pub calls: u64,
     /// Those that failed.
@@ -223,6 +228,18 @@ pub struct CallReport {
     pub total: Nanos,
     /// The longest.
     pub max: Nanos,
+}
+
+impl CallReport {
+    /// What it is about, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match (self.others, &self.api) {
+            (0, Some(api)) => api.to_string(),
+            (0, None) => "unknown".to_owned(),
+            (others, _) => format!("{others} other entry points"),
+        }
+    }
 }
 
 /// A mark.
@@ -253,7 +270,7 @@ pub struct RangeReport {
 #[derive(Clone, Debug)]
 pub struct InFlightReport {
     /// The entry point.
-    pub api: Option<String>,
+    pub api: Option<Arc<str>>,
     /// Its library.
     pub layer: Option<Layer>,
     /// Kernel id of the thread.

@@ -3,15 +3,24 @@
 use super::{Report, build};
 use crate::input::Log;
 use crate::live::{LiveSet, Window, Windowed};
-use crate::order::{self, LaneStart, Record, Sink};
+use crate::order::{self, LaneStart, Outcome, Record, Sink};
 
 /// Reads every event of `log` and reports on those within `window`. `progress` is told how many
 /// of how many chunks are done.
 pub fn read(log: &Log, window: Window, progress: impl FnMut(usize, usize)) -> Report {
+    let (live, outcome) = apply(log, window, progress);
+    build(log, &live, window, &outcome)
+}
+
+/// Reads every event of `log` and applies those within `window`.
+pub(crate) fn apply(
+    log: &Log,
+    window: Window,
+    progress: impl FnMut(usize, usize),
+) -> (LiveSet, Outcome) {
     let mut reading = Reading { live: Windowed::new(LiveSet::new(log), window), progress };
     let outcome = order::run(log, &mut reading);
-    let live = reading.live.finish(outcome.last);
-    build(log, &live, window, &outcome)
+    (reading.live.finish(outcome.last), outcome)
 }
 
 struct Reading<P> {

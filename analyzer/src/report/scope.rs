@@ -1,7 +1,7 @@
 //! What is said twice in the same words: of all devices together, and of each by itself.
 
 use super::{HeldReport, PoolWaste};
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::live::{CopyKey, Ledger, Moved, RangeGaps, Sum, Tally};
 use crate::units::{Bytes, Gpu, Nanos};
 

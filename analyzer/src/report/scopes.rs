@@ -39,7 +39,7 @@ struct Scoped<'a> {
 
 impl Scoped<'_> {
     fn report(&self, scope: Scope, fragmentation: FragmentationReport) -> ScopeReport {
-        let ends = held::now(self.builder.live, &self.builder.log.dictionary, self.slot);
+        let ends = held::now(self.builder.live, &self.builder.names, self.slot);
         let everything = held::together(ends.iter().map(|(_, cut)| cut));
         let traffic = &self.view.traffic;
         let copies = traffic.copies().map(|(key, transfers)| (key, self.moved(transfers)));
@@ -55,9 +55,8 @@ impl Scoped<'_> {
     }
 
     fn ledger(&self, ledger: Ledger, end: &Cut) -> LedgerReport {
-        let (live, dictionary) = (self.builder.live, &self.builder.log.dictionary);
         let tally = self.view.books.book(ledger).tally;
-        let at_peak = held::at_peak(live, dictionary, &self.view.books, ledger);
+        let at_peak = held::at_peak(&self.builder.names, &self.view.books, ledger);
         LedgerReport {
             ledger,
             tally,
@@ -68,9 +67,8 @@ impl Scoped<'_> {
     }
 
     fn sum(&self, sum: Sum, ends: &[(Ledger, Cut)]) -> SumReport {
-        let (live, dictionary) = (self.builder.live, &self.builder.log.dictionary);
         let book = self.view.books.sum(sum);
-        let at_peak = held::at_sum_peak(live, dictionary, &self.view.books, sum);
+        let at_peak = held::at_sum_peak(&self.builder.names, &self.view.books, sum);
         let added = ends.iter().filter(|(ledger, _)| ledger.sum() == Some(sum));
         SumReport {
             sum,

@@ -1,6 +1,6 @@
 //! Time in calls, by what they are for.
 
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::live::Purpose;
 use crate::units::{Bytes, Nanos};
 

@@ -1,7 +1,7 @@
 //! PyTorch's caching allocator, as it reported itself.
 
 use super::build::{Builder, gpu};
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::live::{Failure, Release, Reserved, Segments, Share, TorchDevice, Totals};
 use crate::units::{Bytes, Gpu, Nanos};
 

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-use gmmtrace::analysis::held::SiteName;
+use gmmtrace::analysis::names::SiteName;
 use gmmtrace::live::{CopyKey, Direction, HostMemory, Ledger, Level, Moved, RangeGaps, Sum};
 use gmmtrace::render::picture::{Facts, Subject};
 use gmmtrace::report::{
@@ -33,10 +33,11 @@ impl Made {
 
 pub fn site(library: &str, api: &str, call: Option<&str>) -> SiteName {
     SiteName {
-        library: Some(library.to_owned()),
-        api: Some(api.to_owned()),
-        call: call.map(str::to_owned),
+        library: Some(library.into()),
+        api: Some(api.into()),
+        call: call.map(Into::into),
         caller: None,
+        others: 0,
     }
 }
 

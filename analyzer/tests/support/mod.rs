@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gmmtrace::input::Log;
 use gmmtrace::live::Window;
 use gmmtrace::{render, report};
-use gmmtrace_format::definition::{Definition, Layer};
+use gmmtrace_format::definition::{Definition, Layer, MAX_DEFINITION};
 use gmmtrace_format::header::{InFlight, Item};
 use gmmtrace_format::layout::{
     CHUNK_HEADER, CHUNK_LOG2, CHUNK_SIZE, CONTENT_DEFINITIONS, CONTENT_EVENTS, Counter, MAGIC,
@@ -272,6 +272,32 @@ pub fn dictionary(gpus: u32) -> Vec<u8> {
     }
     assert!(at <= CHUNK_HEADER + PAYLOAD);
     slot
+}
+
+/// Chunks of definitions.
+pub fn definitions<'a>(all: impl Iterator<Item = Definition<'a>>) -> Vec<u8> {
+    let begun = || {
+        let mut slot = vec![0; CHUNK_SIZE];
+        let words = [
+            (chunk::STATE, 1),
+            (chunk::CONTENT, CONTENT_DEFINITIONS),
+            (chunk::COMMITTED, PAYLOAD as u32),
+        ];
+        words.into_iter().for_each(|(offset, word)| put32(&mut slot, offset, word));
+        slot
+    };
+    let (mut bytes, mut slot, mut place) = (Vec::new(), begun(), CHUNK_HEADER);
+    for one in all {
+        if CHUNK_SIZE - place < MAX_DEFINITION + 8 {
+            bytes.append(&mut slot);
+            (slot, place) = (begun(), CHUNK_HEADER);
+        }
+        let word = one.encode(&mut slot[place + 4..]).unwrap();
+        put32(&mut slot, place, word);
+        place += (word & gmmtrace_format::definition::LENGTH) as usize;
+    }
+    bytes.append(&mut slot);
+    bytes
 }
 
 /// Opens a log that is only in memory. The file is gone when the log is closed.

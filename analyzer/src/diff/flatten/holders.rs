@@ -3,8 +3,10 @@
 use serde_json::Value;
 
 use super::{Reading, figure, is_bound, named, objects, rows, text};
+use crate::analysis::held::ROWS;
 use crate::diff::figures::Figure;
 use crate::diff::name::Name;
+use crate::render::text::page::elided;
 
 /// Sums, and the ledgers that each adds.
 pub(super) struct Sums(Vec<(String, Vec<String>)>);
@@ -36,13 +38,14 @@ fn main(scope: &Value) -> &str {
 
 /// Adds what the main sum and every ledger are made of, of all devices or of one.
 pub(super) fn holders(reading: &mut Reading<'_>, scope: &Value, sums: &Sums) {
-    for row in rows(&scope["live_at_end"]) {
+    let held = Held::of(&scope["live_at_end"]);
+    for (number, row) in rows(&scope["live_at_end"]).enumerate() {
         let ledger = named(row, "ledger");
         let sum = sums.with(&ledger);
         if let Some(sum) = sum {
-            holder(reading, "live", sum, None, row);
+            holder(reading, ["live", sum], None, row, held.whose(number, row));
         }
-        holder(reading, "live", &ledger, sum, row);
+        holder(reading, ["live", &ledger], sum, row, held.whose(number, row));
     }
     composition(reading, main(scope), None, &scope["peak"]);
     for (ledger, peak) in objects(&scope["peak"]["ledgers"]) {
@@ -61,17 +64,69 @@ pub(super) fn other_peaks(reading: &mut Reading<'_>, report: &Value) {
 
 /// What the peak of a sum, or of a ledger in one, is made of.
 fn composition(reading: &mut Reading<'_>, of: &str, sum: Option<&str>, value: &Value) {
-    rows(&value["held"]).for_each(|row| holder(reading, "peak", of, sum, row));
+    let held = Held::of(&value["held"]);
+    for (number, row) in rows(&value["held"]).enumerate() {
+        holder(reading, ["peak", of], sum, row, held.whose(number, row));
+    }
     let within = sum.map(|sum| Name::of(&["peak", sum]));
     sizes(reading, &Name::of(&["peak", of]), "bytes", value, within.as_ref());
 }
 
+/// How a list of holders is read: its rows in front each by its name, the rest together, so that
+/// there are not more figures than anybody looks at, however long the list is.
+struct Held {
+    /// Whether some of its rows have no name: what a library holds may then be more than what its
+    /// rows say, and what a site holds too, because other callers of it have rows of their own.
+    cut: bool,
+}
+
+/// Whose a row is.
+#[derive(Clone, Copy)]
+struct Whose {
+    /// Whether it is that of sites which are not named.
+    others: bool,
+    /// As [`Held::cut`].
+    cut: bool,
+}
+
+impl Held {
+    fn of(list: &Value) -> Self {
+        let cut = rows(list).enumerate().any(|(number, row)| are_others(number, row));
+        Self { cut }
+    }
+
+    fn whose(&self, number: usize, row: &Value) -> Whose {
+        Whose { others: are_others(number, row), cut: self.cut }
+    }
+}
+
+/// Reports of earlier versions name every site.
+fn are_others(number: usize, row: &Value) -> bool {
+    number >= ROWS || stands_for_others(&row["site"])
+}
+
+/// Whether a site stands for those that a list does not name.
+pub(super) fn stands_for_others(site: &Value) -> bool {
+    site["others"].as_u64().is_some_and(|others| others > 0)
+}
+
 /// One row of a composition. What is in a ledger is said again when it is the same in its sum,
 /// and what a site holds when it is all that its library holds.
-fn holder(reading: &mut Reading<'_>, kind: &str, of: &str, sum: Option<&str>, row: &Value) {
-    let (ledger, bound) = (named(row, "ledger"), is_bound(row));
-    let (site, library) =
-        (site(&row["site"], reading.executable), library(&row["site"], reading.executable));
+fn holder(
+    reading: &mut Reading<'_>,
+    [kind, of]: [&str; 2],
+    sum: Option<&str>,
+    row: &Value,
+    whose: Whose,
+) {
+    let ledger = named(row, "ledger");
+    let bound = is_bound(row) || (whose.cut && !whose.others);
+    let (site, library) = match whose.others {
+        true => (OTHERS.to_owned(), OTHERS.to_owned()),
+        false => {
+            (site(&row["site"], reading.executable), library(&row["site"], reading.executable))
+        }
+    };
     let of_library: &[&str] = &["library", &library];
     let tails = [of_library, &["site", &ledger, &site]];
     let heads: [(&str, &[&str]); 2] = [("bytes", &[kind]), ("count", &[kind, "count"])];
@@ -117,21 +172,32 @@ fn size(bytes: u64) -> String {
     format!("{}{unit}", bytes >> (power * 10))
 }
 
+/// The name of what sites hold that are not named, and of their libraries.
+pub(super) const OTHERS: &str = "(others)";
+
+/// Letters of a name at most: as long as a file's name can be.
+const LETTERS: usize = 255;
+
 /// A library by its file name: releases are installed in other directories. The executable has
 /// no name here, because that of the next release may be another.
 fn library(site: &Value, executable: Option<&str>) -> String {
     match site["library"].as_str() {
         Some(path) if path.is_empty() || executable == Some(path) => "(executable)".to_owned(),
-        Some(path) => path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path).to_owned(),
+        Some(path) => {
+            elided(path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path), LETTERS)
+        }
         None => "unknown".to_owned(),
     }
 }
 
 /// A site in words that the next release has as well: no addresses and no lines.
 pub(super) fn site(site: &Value, executable: Option<&str>) -> String {
-    let api = site["api"].as_str().unwrap_or("unknown call");
-    let call =
-        site["call"].as_str().map_or_else(|| api.to_owned(), |call| format!("{call} > {api}"));
+    if stands_for_others(site) {
+        return OTHERS.to_owned();
+    }
+    let api = elided(site["api"].as_str().unwrap_or("unknown call"), LETTERS);
+    let call = site["call"].as_str().map(|call| elided(call, LETTERS));
+    let call = call.map_or_else(|| api.clone(), |call| format!("{call} > {api}"));
     let frames: Vec<&str> =
         rows(&site["frames"]).filter_map(|frame| frame["function"].as_str()).collect();
     let within =

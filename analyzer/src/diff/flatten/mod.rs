@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::figures::{Figure, Figures, Unit};
 use super::name::Name;
-use holders::site;
+use holders::{site, stands_for_others};
 
 /// Keys that are no figure: names, places and moments. A moment is no quantity; that a peak came
 /// a second later says nothing.
@@ -209,9 +209,11 @@ fn walk(reading: &mut Reading<'_>, name: &Name, key: &str, value: &Value, bound:
             }
         }
         Value::Array(rows) => {
+            let others = |row: &Value| stands_for_others(&row["site"]);
+            let cut = rows.iter().any(others);
             for row in rows {
                 if let Some(name) = row_name(name, row, reading.executable) {
-                    walk(reading, &name, "", row, bound);
+                    walk(reading, &name, "", row, bound || (cut && !others(row)));
                 }
             }
         }

@@ -3,9 +3,11 @@
 //! Names here are short: a unit stands in one only where it tells two figures apart
 //! (`copies.bytes`, `copies.total_ns`), else the unit is that of the figure.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
-use super::holders::sizes;
+use super::holders::{OTHERS, sizes};
 use super::{Reading, figure, integer, is_bound, leaf, named, objects, rows, walk};
 use crate::diff::figures::{Figure, Unit};
 use crate::diff::name::Name;
@@ -196,17 +198,20 @@ pub(super) fn stalls(reading: &mut Reading<'_>, stalls: &Value) {
 pub(super) fn calls(reading: &mut Reading<'_>, calls: &Value) {
     const KEYS: [Key; 4] =
         [("calls", "count"), ("failed", "failed"), ("total_ns", "total"), ("max_ns", "max")];
-    let same = |one: &Value, other: &Value| KEYS.iter().all(|(key, _)| one[key] == other[key]);
+    let numbers = |row: &Value| KEYS.map(|(key, _)| integer(&row[key]));
+    let name = |row: &Value| match row["others"].as_u64() {
+        Some(others) if others > 0 => Name::of(&["calls", OTHERS]),
+        _ => Name::of(&["calls", &named(row, "api")]),
+    };
+    let mut runtime: BTreeMap<_, Vec<Name>> = BTreeMap::new();
+    for row in rows(calls).filter(|row| row["layer"] == "runtime") {
+        runtime.entry(numbers(row)).or_default().push(name(row));
+    }
     for row in rows(calls) {
-        let beneath = |above: &&Value| {
-            row["layer"] == "driver" && above["layer"] == "runtime" && same(row, above)
-        };
-        let above: Vec<Name> = rows(calls)
-            .filter(beneath)
-            .map(|above| Name::of(&["calls", &named(above, "api")]))
-            .collect();
-        let name = Name::of(&["calls", &named(row, "api")]);
-        for (key, value) in objects(row) {
+        let beneath = runtime.get(&numbers(row)).filter(|_| row["layer"] == "driver");
+        let above = beneath.map(Vec::as_slice).unwrap_or_default();
+        let name = name(row);
+        for (key, value) in objects(row).filter(|(key, _)| *key != "others") {
             let part = KEYS.iter().find(|(of, _)| of == key).map_or(key.as_str(), |(_, part)| part);
             if let Some(figure) = figure(key, value, false) {
                 let repeats = above.iter().map(|above| above.with(part)).collect();

@@ -52,10 +52,15 @@ pub(super) fn passed(checks: usize) -> String {
     format!("{checks} {} passed", if checks == 1 { "check" } else { "checks" })
 }
 
-/// A percentage with its sign.
+/// A percentage with its sign. Only no change is 0, and only what is gone is 100 % less.
 pub(super) fn percent(percent: f64) -> String {
     let decimals = if percent.abs() < 1.0 { 2 } else { 1 };
-    format!("{percent:+.decimals$} %")
+    match format!("{percent:+.decimals$} %") {
+        none if none.ends_with("0.00 %") && percent > 0.0 => "+<0.01 %".to_owned(),
+        none if none.ends_with("0.00 %") && percent < 0.0 => "-<0.01 %".to_owned(),
+        all if all == "-100.0 %" && percent > -100.0 => "->99.9 %".to_owned(),
+        text => text,
+    }
 }
 
 /// The change of a pair in percent; from 0 there is none.
@@ -252,3 +257,16 @@ pub(super) fn contributor(whole: &Verdict, pair: &Pair, manner: Manner) -> (Stri
 
 /// Contributors that a sentence names at most.
 pub(super) const CONTRIBUTORS: usize = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn only_no_change_is_none_and_only_what_is_gone_is_a_hundred_per_cent_less() {
+        let shown = [0.0, 1e-9, -1e-9, 0.25, -99.99, -100.0, 12.34].map(percent);
+        let words =
+            ["+0.00 %", "+<0.01 %", "-<0.01 %", "+0.25 %", "->99.9 %", "-100.0 %", "+12.3 %"];
+        assert_eq!(shown, words);
+    }
+}

@@ -3,8 +3,8 @@
 use super::memory::sizes;
 use super::table::{Cell, Table, note, section, sub};
 use crate::live::MARKS;
-use crate::render::grouped;
 use crate::render::picture::{copy_words, site_words};
+use crate::render::{counted, grouped};
 use crate::report::{MovedReport, Report, StallReport, layer_name};
 use crate::units::Bytes;
 
@@ -102,7 +102,7 @@ fn entry_points(report: &Report, out: &mut String) {
     let head = ["entry point", "layer", "#calls", "#failed", "#time", "#longest"];
     let table = Table::of(&head, &report.calls, |call| {
         vec![
-            Cell::words(call.api.as_deref().unwrap_or("unknown")),
+            Cell::words(&call.words()),
             Cell::words(call.layer.map(layer_name).unwrap_or_default()),
             Cell::count(call.calls),
             Cell::count(call.failed),
@@ -180,6 +180,6 @@ fn phases(report: &Report, out: &mut String) {
         table.write(out);
     }
     if report.uncounted_ranges > 0 {
-        note(out, format!("{} ranges past the cap.", grouped(report.uncounted_ranges)));
+        note(out, format!("{} past the cap.", counted(report.uncounted_ranges, "range", "ranges")));
     }
 }

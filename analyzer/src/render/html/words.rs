@@ -2,9 +2,9 @@
 
 use crate::input::WriterState;
 use crate::live::Sum;
-use crate::render::grouped;
 use crate::render::picture::font::label;
 use crate::render::picture::site_words;
+use crate::render::{counted, grouped, share};
 use crate::report::{HeldReport, Report, SumReport};
 use crate::units::Bytes;
 
@@ -39,21 +39,11 @@ fn exact(bytes: Bytes) -> String {
     if bytes.0 < 1024 { bytes.to_string() } else { format!("{bytes} ({} B)", grouped(bytes.0)) }
 }
 
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", grouped(count), if count == 1 { one } else { many })
-}
-
-/// A share in whole per cent; a little is not nothing.
-fn share(part: Bytes, whole: Bytes) -> String {
-    let share = u128::from(part.0) * 100 / u128::from(whole.0.max(1));
-    if share == 0 { "less than 1 %".to_owned() } else { format!("{share} %") }
-}
-
 fn holder(held: &[HeldReport], whole: Bytes) -> String {
     let Some(first) = held.first() else { return String::new() };
     let blocks = counted(first.count, "block", "blocks");
     let site = label(&site_words(&first.site));
-    format!("{} of it in {blocks} by {site}", share(first.bytes, whole))
+    format!("{} of it in {blocks} by {site}", share(first.bytes.0, whole.0))
 }
 
 fn peak(sum: &SumReport) -> String {
@@ -88,7 +78,7 @@ fn waste(report: &Report) -> Option<String> {
         format!(
             "The driver gives memory in blocks of 2 MiB: at most {waste} ({}) of them was kept \
              from use, at {at}.",
-            share(waste, worst.touched),
+            share(waste.0, worst.touched.0),
         )
     })
 }
@@ -138,7 +128,10 @@ fn losses(report: &Report) -> String {
         words.push(format!("the log is damaged in {places}"));
     }
     if coverage.unknown_kinds > 0 {
-        words.push(format!("{} events of unknown kinds", grouped(coverage.unknown_kinds)));
+        words.push(format!(
+            "{} of unknown kinds",
+            counted(coverage.unknown_kinds, "event", "events")
+        ));
     }
     match words.as_slice() {
         [] => "Nothing that was recorded is missing.".to_owned(),

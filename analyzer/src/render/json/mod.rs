@@ -7,9 +7,11 @@ mod memory;
 mod time;
 mod torch;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::input::GpuFacts;
 use crate::live::NOT_COUNTED;
 use crate::report::{
@@ -171,15 +173,17 @@ fn hexadecimal(number: u64) -> String {
 }
 
 fn site(site: &SiteName) -> Value {
+    let text = |text: &Option<Arc<str>>| json!(text.as_deref());
     let caller = site.caller.as_ref().map(
-        |caller| json!({ "file": caller.file, "line": caller.line, "function": caller.function }),
+        |caller| json!({ "file": &*caller.file, "line": caller.line, "function": &*caller.function }),
     );
     json!({
         "frames": [],
-        "library": site.library,
-        "api": site.api,
-        "call": site.call,
+        "library": text(&site.library),
+        "api": text(&site.api),
+        "call": text(&site.call),
         "caller": caller,
+        "others": site.others,
     })
 }
 
@@ -198,8 +202,9 @@ fn sampled(report: &SampledReport) -> Value {
 
 fn call(call: &CallReport) -> Value {
     json!({
-        "api": call.api,
+        "api": call.api.as_deref(),
         "layer": call.layer.map(layer_name),
+        "others": call.others,
         "calls": call.calls,
         "failed": call.failed,
         "total_ns": call.total.0,
@@ -228,7 +233,7 @@ fn ranges(report: &Report) -> Value {
 
 fn in_flight(call: &InFlightReport) -> Value {
     json!({
-        "api": call.api,
+        "api": call.api.as_deref(),
         "layer": call.layer.map(layer_name),
         "thread": call.thread,
         "since_ns": call.since.0,

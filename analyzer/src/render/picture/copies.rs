@@ -9,7 +9,7 @@ use super::scene::{Area, Hover, Item, Scene, Size};
 use super::sketch::{Key, Sketch};
 use super::subject::{Facts, Subject};
 use crate::live::{CopyKey, HostMemory};
-use crate::render::grouped;
+use crate::render::{counted, grouped};
 use crate::report::{MovedReport, SizeClassReport};
 use crate::units::Bytes;
 
@@ -26,7 +26,7 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.2.moved.bytes));
     let bytes = kinds.iter().fold(0, |sum: u64, kind| sum.saturating_add(kind.2.moved.bytes));
     let count = kinds.iter().fold(0, |sum: u64, kind| sum.saturating_add(kind.2.moved.count));
-    let title = format!("Copies and sets: {} in {} calls", Bytes(bytes), grouped(count));
+    let title = format!("Copies and sets: {} in {}", Bytes(bytes), counted(count, "call", "calls"));
     let detail = "Time is that of the calls; an asynchronous copy goes on after its call.";
     let bound = facts.subject.bound || facts.subject.copies_bound;
     let subject = Subject { bound, ..facts.subject.clone() };
@@ -106,7 +106,7 @@ fn by_size<'a>(all: impl Iterator<Item = &'a MovedReport>) -> Vec<Bar> {
     }
     classes.sort_by_key(|class| class.from);
     let bar = |class: &SizeClassReport| {
-        let amount = format!("{} in {} calls", class.bytes, grouped(class.count));
+        let amount = format!("{} in {}", class.bytes, counted(class.count, "call", "calls"));
         Bar::new(size_words(class), Ink::Other, class.bytes.0, amount)
     };
     classes.iter().map(bar).collect()

@@ -9,7 +9,7 @@ use super::scene::{Area, Hover, Item, Scene, Size};
 use super::sketch::{Key, Sketch};
 use super::subject::Facts;
 use crate::live::{Ledger, RangeGaps};
-use crate::render::grouped;
+use crate::render::{grouped, share};
 use crate::report::{self as model, BlocksReport, Scope, SeriesReport, VmmReport};
 use crate::units::{Bytes, Nanos};
 
@@ -64,11 +64,6 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
     sketch.finish()
 }
 
-/// A share in per cent.
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
-}
-
 fn detail(end: &BlocksReport, vmm: Option<&VmmReport>) -> String {
     let nowhere = vmm.map(|vmm| vmm.unmapped_physical).filter(|&bytes| bytes > Bytes(0));
     let nowhere = nowhere.map(|bytes| format!(" {bytes} of physical memory is mapped nowhere."));
@@ -81,10 +76,7 @@ fn blocks_words(end: &BlocksReport) -> String {
     }
     let waste = end.waste();
     let share = share(waste.0, end.touched.0);
-    format!(
-        "At the end {waste} of {} in 2 MiB blocks is kept from use ({share:.1} %).",
-        end.touched
-    )
+    format!("At the end {waste} of {} in 2 MiB blocks is kept from use ({share}).", end.touched)
 }
 
 /// What was requested, and upon it what is kept from use, up to the blocks touched.
@@ -116,7 +108,7 @@ fn worst(sketch: &mut Sketch, figure: &Figure, worst: Option<(Nanos, BlocksRepor
     let Some((at, blocks)) = worst.filter(|(_, blocks)| blocks.waste() > Bytes(0)) else { return };
     let (x, y) = (figure.time.x(at), figure.bytes.y(blocks.touched.0));
     let share = share(blocks.waste().0, blocks.touched.0);
-    let words = format!("worst: {} ({share:.1} %) at {at}", blocks.waste());
+    let words = format!("worst: {} ({share}) at {at}", blocks.waste());
     sketch.point(figure, x, y, Ink::Alarm, &words);
 }
 

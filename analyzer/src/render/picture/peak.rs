@@ -8,9 +8,9 @@ use super::ink::Ink;
 use super::scene::{Area, Hover, Scene, Size};
 use super::sketch::{Key, Sketch};
 use super::subject::Facts;
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::live::{Ledger, Sum};
-use crate::render::grouped;
+use crate::render::{counted, grouped};
 use crate::report::{Composition, HeldReport, SizeClassReport, SumReport};
 use crate::units::{Bytes, Nanos};
 
@@ -35,7 +35,10 @@ pub fn scene(facts: &Facts<'_>, size: Size) -> Scene {
     let (sites, sizes, ages) = places(&sketch);
     let rest =
         |count: usize, bytes: u64| format!("and {} more: {}", grouped(count as u64), Bytes(bytes));
-    bars::draw(&mut sketch, sites, "by call and library", Names::Above, &by_site(held), rest);
+    // A row of other sites is always behind those that there is room for.
+    let hidden = held.held.iter().map(|held| held.site.others.saturating_sub(1)).sum::<u64>();
+    let more = |count: usize, bytes| rest(count.saturating_add(hidden as usize), bytes);
+    bars::draw(&mut sketch, sites, "by call and library", Names::Above, &by_site(held), more);
     let sizes_heading = "by size of the block";
     bars::draw(&mut sketch, sizes, sizes_heading, Names::Left, &by_size(&held.by_size), rest);
     by_age(&mut sketch, ages, report);
@@ -54,11 +57,9 @@ fn title(report: &SumReport) -> String {
 fn detail(report: &SumReport) -> String {
     let blocks =
         report.at_peak.held.iter().fold(0, |sum: u64, held| sum.saturating_add(held.count));
-    let sites = report.at_peak.held.len() as u64;
-    let word = |count: u64, one: &str, many: &str| {
-        format!("{} {}", grouped(count), if count == 1 { one } else { many })
-    };
-    format!("{} of {}.", word(blocks, "block", "blocks"), word(sites, "call site", "call sites"))
+    let sites = report.at_peak.held.iter().map(|held| held.site.others.max(1)).sum();
+    let blocks = counted(blocks, "block", "blocks");
+    format!("{blocks} of {}.", counted(sites, "call site", "call sites"))
 }
 
 /// Sites left, sizes and ages right; one above the other where the picture is narrow.
@@ -88,8 +89,12 @@ fn places(sketch: &Sketch) -> (Area, Area, Area) {
 /// A site in a line: the call, what it made of the driver, and who called.
 #[must_use]
 pub fn site_words(site: &SiteName) -> String {
+    if site.others > 0 {
+        return counted(site.others, "other site", "other sites");
+    }
     let api = site.api.as_deref().unwrap_or("unknown call");
-    let call = site.call.as_ref().map_or_else(|| api.to_owned(), |call| format!("{call} > {api}"));
+    let call =
+        site.call.as_deref().map_or_else(|| api.to_owned(), |call| format!("{call} > {api}"));
     if let Some(caller) = &site.caller {
         return format!("{call}, {caller}");
     }

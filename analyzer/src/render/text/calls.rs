@@ -25,7 +25,7 @@ pub fn calls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     ]);
     for call in page.report.calls.iter().take(page.style.top) {
         table.row([
-            call.api.clone().unwrap_or_else(|| "unknown".to_owned()),
+            call.words(),
             call.layer.map(layer_name).unwrap_or_default().to_owned(),
             grouped(call.calls),
             grouped(call.failed),
@@ -52,7 +52,7 @@ pub fn in_flight(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     ]);
     for call in &page.report.in_flight {
         table.row([
-            call.api.clone().unwrap_or_else(|| "unknown".to_owned()),
+            call.api.as_deref().unwrap_or("unknown").to_owned(),
             call.layer.map(layer_name).unwrap_or_default().to_owned(),
             call.thread.map_or_else(|| "unknown".to_owned(), |thread| thread.to_string()),
             call.since.to_string(),
@@ -81,7 +81,7 @@ pub fn odd(title: &str, odd: &OddReport, out: &mut impl Write) -> io::Result<()>
             example.ledger.name().to_owned(),
             call(&example.site),
             caller(&example.site),
-            example.at.to_string(),
+            example.at.exact(),
         ]);
     }
     table.write(out)?;

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::page::{Page, gpu_name};
+use super::page::{Page, gpu_name, list};
 use crate::live::MARKS;
 use crate::render::table::Align::{Left, Right};
-use crate::render::table::{Table, clean, grouped};
+use crate::render::table::{Table, clean, counted, grouped};
 
 /// Readings of device memory.
 pub fn sampled(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -43,7 +43,7 @@ pub fn phases(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "\nMarks: {}", grouped(report.mark_count))?;
         let mut table = Table::new([("at", Right), ("", Left)]);
         for mark in report.marks.iter().take(page.style.top) {
-            table.row([mark.at.to_string(), mark.text.clone()]);
+            table.row([mark.at.exact(), mark.text.clone()]);
         }
         table.write(out)?;
         page.more(report.marks.len(), out)?;
@@ -63,7 +63,7 @@ pub fn phases(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         page.more(report.ranges.len(), out)?;
     }
     if report.uncounted_ranges > 0 {
-        writeln!(out, "  {} ranges past the cap", grouped(report.uncounted_ranges))?;
+        writeln!(out, "  {} past the cap", counted(report.uncounted_ranges, "range", "ranges"))?;
     }
     Ok(())
 }
@@ -83,8 +83,8 @@ pub fn coverage(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let memory = coverage.passed_names.iter().filter(|passed| passed.memory);
     let names: Vec<String> = memory.map(|passed| clean(&passed.name)).collect();
     if !names.is_empty() {
-        let shown = names.iter().take(page.style.top).cloned().collect::<Vec<_>>().join(", ");
-        writeln!(out, "  memory functions that were looked up and are not hooked: {shown}")?;
+        let shown: Vec<String> = names.iter().take(page.style.top).cloned().collect();
+        list("memory functions that were looked up and are not hooked", &shown, out)?;
         page.more(names.len(), out)?;
     }
     if report.null_calls > 0 {
@@ -95,7 +95,11 @@ pub fn coverage(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "  {} {}: {}", grouped(loss.count), loss.cause, loss.meaning.trim())?;
     }
     if coverage.lost_definitions > 0 {
-        writeln!(out, "  {} definitions unreadable", grouped(coverage.lost_definitions))?;
+        writeln!(
+            out,
+            "  {} unreadable",
+            counted(coverage.lost_definitions, "definition", "definitions")
+        )?;
     }
     for line in coverage.salvage.iter().take(page.style.top) {
         writeln!(out, "  damaged: {line}")?;

@@ -2,20 +2,28 @@
 
 use std::io::{self, Write};
 
-use super::page::{Page, call, caller, exact};
+use super::page::{Page, call, caller};
 use super::torch;
 use crate::live::RangeGaps;
 use crate::render::table::Align::{Left, Right};
-use crate::render::table::{Table, grouped};
+use crate::render::table::{Table, counted, grouped, share};
 use crate::report::{BlocksReport, StuckReport, VmmReport};
 use crate::units::{Bytes, Nanos};
 
 /// A part of a whole, in words.
 pub(super) fn percent(part: Bytes, whole: Bytes) -> String {
-    match whole.0 {
-        0 => "-".to_owned(),
-        whole => format!("{:.1} %", part.0 as f64 * 100.0 / whole as f64),
+    share(part.0, whole.0)
+}
+
+/// Every level that is known, under a heading.
+pub fn section(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+    let mut told = Vec::new();
+    levels(page, &mut told)?;
+    if told.is_empty() {
+        return Ok(());
     }
+    writeln!(out, "\nFragmentation{}", page.bound())?;
+    out.write_all(&told)
 }
 
 /// Every level that is known.
@@ -25,20 +33,19 @@ pub fn levels(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     if report.device_worst.is_none() && no_ranges && report.pool.is_none() {
         return Ok(());
     }
-    writeln!(out, "\nFragmentation{}", page.bound())?;
     if let Some((at, worst)) = &report.device_worst {
         writeln!(out, "  device: 2 MiB blocks behind cuMemAlloc")?;
-        blocks(&format!("at worst, at {at}"), worst, out)?;
-        blocks("at the end", &report.device, out)?;
+        blocks(page, &format!("at worst, at {}", at.exact()), worst, out)?;
+        blocks(page, page.end(), &report.device, out)?;
         pins(page, out)?;
     }
     if let Some(vmm) = report.vmm.as_ref().filter(|vmm| vmm.ranges > 0) {
         writeln!(out, "  vmm: reserved ranges with mappings")?;
         if let Some((at, worst)) = &report.vmm_worst {
-            ranges(&format!("at worst, at {at}"), worst, out)?;
+            ranges(page, &format!("at worst, at {}", at.exact()), worst, out)?;
         }
-        ranges("at the end", vmm, out)?;
-        writeln!(out, "    looked at {} moments", grouped(report.looked))?;
+        ranges(page, page.end(), vmm, out)?;
+        writeln!(out, "    looked at {}", counted(report.looked, "moment", "moments"))?;
     }
     if let Some(stuck) = &report.stuck {
         held_back(page, stuck, out)?;
@@ -47,9 +54,9 @@ pub fn levels(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         writeln!(
             out,
             "  pools: {} reserved, {} in use: {} of no use, as last told of {} of {}, at {}",
-            pool.reserved,
-            pool.used,
-            exact(pool.bytes()),
+            page.style.size(pool.reserved),
+            page.style.size(pool.used),
+            page.style.exact(pool.bytes()),
             grouped(pool.told),
             grouped(pool.pools),
             pool.at,
@@ -66,38 +73,44 @@ pub fn levels(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
 /// Memory that calls were to give back.
 fn held_back(page: &Page<'_>, stuck: &StuckReport, out: &mut impl Write) -> io::Result<()> {
     if stuck.unreferenced.0 > 0 {
-        let bytes = exact(stuck.unreferenced);
+        let bytes = page.style.exact(stuck.unreferenced);
         writeln!(out, "    held by mappings alone, its handles are released: {bytes}")?;
     }
     if stuck.mappings == 0 {
         return Ok(());
     }
-    let (count, bytes) = (grouped(stuck.mappings), exact(stuck.bytes));
-    writeln!(out, "    stuck: {count} mappings of {bytes}, whose cuMemUnmap failed")?;
+    let count = counted(stuck.mappings, "mapping", "mappings");
+    let (count, bytes) = (count, page.style.exact(stuck.bytes));
+    writeln!(out, "    stuck: {count} of {bytes}, whose cuMemUnmap failed")?;
     let mut table =
         Table::new([("at", Right), ("", Right), ("mapped by", Left), ("library", Left)]);
     for (address, bytes, site) in stuck.largest.iter().take(page.style.top) {
         let (call, library) = (call(site), caller(site));
-        table.row([format!("{address:#x}"), bytes.to_string(), call, library]);
+        table.row([format!("{address:#x}"), page.style.size(*bytes), call, library]);
     }
     table.write(out)
 }
 
-fn blocks(when: &str, blocks: &BlocksReport, out: &mut impl Write) -> io::Result<()> {
+fn blocks(
+    page: &Page<'_>,
+    when: &str,
+    blocks: &BlocksReport,
+    out: &mut impl Write,
+) -> io::Result<()> {
     writeln!(
         out,
-        "    {when}: {} asked for lie in {} of blocks: {} of no use ({})",
-        blocks.requested,
-        blocks.touched,
-        exact(blocks.waste()),
+        "    {when}: {} of no use ({})\n      {} asked for lie in {} of blocks",
+        page.style.exact(blocks.waste()),
         percent(blocks.waste(), blocks.touched),
+        page.style.size(blocks.requested),
+        page.style.size(blocks.touched),
     )?;
     if blocks.sparse > 0 {
         writeln!(
             out,
             "      blocks under a tenth in use: {}, with {} in them",
             grouped(blocks.sparse),
-            blocks.sparse_used,
+            page.style.size(blocks.sparse_used),
         )?;
     }
     Ok(())
@@ -106,26 +119,29 @@ fn blocks(when: &str, blocks: &BlocksReport, out: &mut impl Write) -> io::Result
 fn pins(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let report = &page.scope.fragmentation;
     let Some(at) = report.pins_at.filter(|_| !report.pins.is_empty()) else { return Ok(()) };
-    writeln!(out, "    whose memory lay in blocks under a tenth in use, at {at}")?;
+    writeln!(out, "    whose memory lay in blocks under a tenth in use, at {}", at.exact())?;
     let mut table =
         Table::new([("blocks", Right), ("using", Right), ("call", Left), ("library", Left)]);
     for pin in report.pins.iter().take(page.style.top) {
         let (call, library) = (call(&pin.site), caller(&pin.site));
-        table.row([grouped(pin.blocks), pin.used.to_string(), call, library]);
+        table.row([grouped(pin.blocks), page.style.size(pin.used), call, library]);
     }
     table.write(out)
 }
 
-fn ranges(when: &str, vmm: &VmmReport, out: &mut impl Write) -> io::Result<()> {
+fn ranges(page: &Page<'_>, when: &str, vmm: &VmmReport, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "    {when}: {} ranges of {}, {} mapped, {} in holes; {} of physical memory mapped nowhere",
-        grouped(vmm.ranges),
-        vmm.reserved,
-        vmm.mapped,
-        vmm.free,
-        vmm.unmapped_physical,
+        "    {when}: {} of {}, {} mapped, {} in holes",
+        counted(vmm.ranges, "range", "ranges"),
+        page.style.size(vmm.reserved),
+        page.style.size(vmm.mapped),
+        page.style.size(vmm.free),
     )?;
+    if vmm.unmapped_physical.0 > 0 {
+        let bytes = page.style.size(vmm.unmapped_physical);
+        writeln!(out, "      physical memory mapped nowhere: {bytes}")?;
+    }
     if vmm.worst.is_empty() {
         return Ok(());
     }
@@ -137,21 +153,24 @@ fn ranges(when: &str, vmm: &VmmReport, out: &mut impl Write) -> io::Result<()> {
         ("shattered", Right),
         ("kept apart by", Left),
     ]);
-    for range in &vmm.worst {
-        table.row(row(range));
+    for range in vmm.worst.iter().take(page.style.top) {
+        table.row(row(page, range));
     }
     table.write(out)
 }
 
-fn row(range: &RangeGaps) -> [String; 6] {
+fn row(page: &Page<'_>, range: &RangeGaps) -> [String; 6] {
     let other = Bytes(range.free.0.saturating_sub(range.largest.0));
     [
         format!("{:#x}", range.address),
-        range.mapped.to_string(),
-        range.free.to_string(),
-        range.largest.to_string(),
+        page.style.size(range.mapped),
+        page.style.size(range.free),
+        page.style.size(range.largest),
         percent(other, range.free),
-        range.pin.map(|(at, bytes)| format!("{bytes} at {at:#x}")).unwrap_or_default(),
+        range
+            .pin
+            .map(|(at, bytes)| format!("{} at {at:#x}", page.style.size(bytes)))
+            .unwrap_or_default(),
     ]
 }
 
@@ -161,5 +180,9 @@ pub fn in_a_sentence(page: &Page<'_>) -> Option<String> {
     let report = &page.scope.fragmentation;
     let (at, worst): &(Nanos, BlocksReport) = report.device_worst.as_ref()?;
     let share = percent(worst.waste(), worst.touched);
-    Some(format!("{} of 2 MiB blocks of no use at worst ({share}), at {at}", worst.waste()))
+    Some(format!(
+        "{} of 2 MiB blocks of no use at worst ({share}), at {}",
+        worst.waste(),
+        at.exact()
+    ))
 }

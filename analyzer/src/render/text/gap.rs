@@ -6,7 +6,7 @@ use super::page::{Page, at, call, caller};
 use crate::live::Made;
 use crate::render::table::Align::{Left, Right};
 use crate::render::table::{Table, grouped};
-use crate::render::words::limit;
+use crate::render::words::{limit, of_class};
 use crate::report::{GapReport, StepReport};
 use crate::units::Bytes;
 
@@ -37,7 +37,13 @@ pub fn whole(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn reading(page: &Page<'_>, title: &str, gap: &GapReport, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "\n{title}: {} at {}{}", page.style.size(gap.process), gap.at, page.bound())?;
+    writeln!(
+        out,
+        "\n{title}: {} at {}{}",
+        page.style.size(gap.process),
+        gap.at.exact(),
+        page.bound()
+    )?;
     let explained = &gap.explained;
     let graph = if explained.graph_told { "graphs, as the driver told" } else { "graphs in use" };
     let pool = match explained.async_reserved {
@@ -100,7 +106,7 @@ fn steps(
         table.row([
             signed(page, step.unexplained),
             at(step.since),
-            step.at.to_string(),
+            step.at.exact(),
             counted(&step.made),
             counted(&step.destroyed),
         ]);
@@ -110,9 +116,7 @@ fn steps(
 }
 
 fn counted(made: &[(Made, u64)]) -> String {
-    let words = made
-        .iter()
-        .map(|(made, count)| format!("{} {}", grouped(*count), made.name().replace('_', " ")));
+    let words = made.iter().map(|(made, count)| of_class(*count, made.name()));
     words.collect::<Vec<String>>().join(", ")
 }
 
@@ -190,7 +194,7 @@ fn left(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             made.class.name().replace('_', " "),
             call(&made.site),
             caller(&made.site),
-            made.oldest.to_string(),
+            made.oldest.exact(),
         ]);
     }
     table.write(out)?;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::page::Page;
 use crate::live::GraphCounts;
-use crate::render::table::grouped;
+use crate::render::table::{counted, grouped};
 use crate::report::GraphsReport;
 use crate::units::Bytes;
 
@@ -44,12 +44,18 @@ pub fn graphs(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
 
 fn doubts(counts: &GraphCounts, out: &mut impl Write) -> io::Result<()> {
     let doubts = [
-        (counts.failed_launches, "launches failed"),
-        (counts.unknown_launches, "launches of executables whose making was not seen"),
-        (counts.uncounted_nodes, "nodes were not counted"),
+        (counts.failed_launches, ["launch failed", "launches failed"]),
+        (
+            counts.unknown_launches,
+            [
+                "launch of an executable whose making was not seen",
+                "launches of executables whose making was not seen",
+            ],
+        ),
+        (counts.uncounted_nodes, ["node was not counted", "nodes were not counted"]),
     ];
-    for (count, what) in doubts.iter().filter(|(count, _)| *count > 0) {
-        writeln!(out, "  {} {what}", grouped(*count))?;
+    for (count, [one, many]) in doubts.iter().filter(|(count, _)| *count > 0) {
+        writeln!(out, "  {}", counted(*count, one, many))?;
     }
     Ok(())
 }

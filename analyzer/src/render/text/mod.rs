@@ -31,7 +31,7 @@ pub use question::{Question, answer};
 /// As `out` says.
 pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     let page = &Page::whole(report);
-    head(report, out)?;
+    head(page, out)?;
     facts(page, out)?;
     calls::in_flight(page, out)?;
     ledgers::ledgers(page, out)?;
@@ -44,7 +44,7 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
         let title = "The peak of GPU memory was made of";
         held::by_site(page, title, "", &gpu.at_peak.held, out)?;
     }
-    fragmentation::levels(page, out)?;
+    fragmentation::section(page, out)?;
     graphs::graphs(page, out)?;
     traffic::copies(page, out)?;
     traffic::stalls(page, out)?;
@@ -66,7 +66,8 @@ pub fn write(report: &Report, out: &mut impl Write) -> io::Result<()> {
     coverage::coverage(page, out)
 }
 
-fn head(report: &Report, out: &mut impl Write) -> io::Result<()> {
+fn head(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+    let report = page.report;
     let (trace, process) = (&report.trace, &report.process);
     let header = &process.header;
     writeln!(out, "gmmtrace report of {}", clean(&trace.path))?;
@@ -81,6 +82,10 @@ fn head(report: &Report, out: &mut impl Write) -> io::Result<()> {
         process.threads,
         grouped(trace.events),
     )?;
+    let window = page.window();
+    if !window.is_empty() {
+        writeln!(out, "only what took effect{window}")?;
+    }
     for (gpu, facts) in &process.gpus {
         writeln!(out, "GPU {}: {}, {}", gpu.0, clean(&facts.name), facts.total)?;
     }
@@ -97,7 +102,7 @@ fn facts(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     };
     let adds: Vec<&str> = Sum::Gpu.ledgers().map(|ledger| ledger.name()).collect();
     if let Some(gpu) = page.height(Of::Sum(Sum::Gpu)) {
-        let when = gpu.peak_at.map(|at| format!(" at {at}")).unwrap_or_default();
+        let when = gpu.peak_at.map(|at| format!(" at {}", at.exact())).unwrap_or_default();
         writeln!(out, "Peak GPU memory   {}{when}{bound}", exact(gpu.peak))?;
         writeln!(out, "{:<18}{}{bound}", page.live_title(), exact(gpu.live))?;
     }

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::analysis::held::SiteName;
+use crate::analysis::names::SiteName;
 use crate::input::WriterState;
 use crate::live::{Ledger, Sum};
-use crate::render::table::{clean, grouped};
+use crate::render::table::{clean, counted, grouped};
 use crate::report::{Composition, Report, Scope, ScopeReport};
 use crate::units::{Bytes, Gpu, Nanos};
 
@@ -82,6 +82,12 @@ impl Style {
     #[must_use]
     pub fn size(&self, bytes: Bytes) -> String {
         if self.bytes { grouped(bytes.0) } else { bytes.to_string() }
+    }
+
+    /// A size in both ways, or to the last byte alone.
+    #[must_use]
+    pub fn exact(&self, bytes: Bytes) -> String {
+        if self.bytes { grouped(bytes.0) } else { exact(bytes) }
     }
 
     /// Text that answers the question.
@@ -183,6 +189,17 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// When what is left is left, in words.
+    #[must_use]
+    pub fn end(&self) -> &'static str {
+        match (self.at, self.report.window.until.is_some(), self.report.trace.state) {
+            (true, ..) => "then",
+            (false, true, _) => "at the window's end",
+            (false, false, WriterState::Running) => "so far",
+            _ => "at the end",
+        }
+    }
+
     /// The first line: which process, which window, which devices.
     ///
     /// # Errors
@@ -204,15 +221,24 @@ impl<'a> Page<'a> {
         )
     }
 
-    fn window(&self) -> String {
+    /// The part of the log that this is about, in words behind others; nothing for all of it.
+    #[must_use]
+    pub fn window(&self) -> String {
         let window = self.report.window;
-        match (self.at, window.since, window.until) {
-            (true, _, Some(at)) => format!(" at {at}"),
-            (_, Some(since), Some(until)) => format!(" from {since} to {until}"),
-            (_, Some(since), None) => format!(" since {since}"),
-            (_, None, Some(until)) => format!(" until {until}"),
+        let end = self.report.process.duration;
+        let behind = [window.since, window.until].into_iter().flatten().max();
+        let behind = end.filter(|&end| behind.is_some_and(|moment| moment > end));
+        let behind = behind.map(|end| format!(", behind the log's end at {}", end.exact()));
+        let words = match (self.at, window.since, window.until) {
+            (true, _, Some(at)) => format!(" at {}", at.exact()),
+            (_, Some(since), Some(until)) => {
+                format!(" from {} to {}", since.exact(), until.exact())
+            }
+            (_, Some(since), None) => format!(" since {}", since.exact()),
+            (_, None, Some(until)) => format!(" until {}", until.exact()),
             _ => String::new(),
-        }
+        };
+        words + &behind.unwrap_or_default()
     }
 
     /// How many rows of a table are not shown.
@@ -223,10 +249,30 @@ impl<'a> Page<'a> {
         let top = self.style.top;
         if all > top {
             let rest = grouped((all - top) as u64);
-            writeln!(out, "  and {rest} more; JSON has them all")?;
+            writeln!(out, "  and {rest} more in JSON")?;
         }
         Ok(())
     }
+}
+
+/// Columns that a line of words has at most, unless one word is longer.
+const COLUMNS: usize = 100;
+
+/// Words behind a title, with commas between them, in as many lines as they need.
+///
+/// # Errors
+/// As `out` says.
+pub fn list(title: &str, words: &[String], out: &mut impl Write) -> io::Result<()> {
+    let mut line = format!("  {title}:");
+    for (number, word) in words.iter().enumerate() {
+        let comma = if number + 1 < words.len() { "," } else { "" };
+        if line.chars().count() + word.chars().count() + 2 > COLUMNS {
+            writeln!(out, "{line}")?;
+            line = "   ".to_owned();
+        }
+        line.push_str(&format!(" {word}{comma}"));
+    }
+    writeln!(out, "{line}")
 }
 
 /// Bytes in both ways.
@@ -235,10 +281,10 @@ pub fn exact(bytes: Bytes) -> String {
     if bytes.0 < 1024 { format!("{bytes}") } else { format!("{bytes} ({} B)", grouped(bytes.0)) }
 }
 
-/// A moment, or a dash.
+/// A moment to the last nanosecond, so that `--at` finds what was then; or a dash.
 #[must_use]
 pub fn at(time: Option<Nanos>) -> String {
-    time.map_or_else(|| "-".to_owned(), |time| time.to_string())
+    time.map_or_else(|| "-".to_owned(), Nanos::exact)
 }
 
 /// A device, in words.
@@ -270,20 +316,34 @@ pub fn command(report: &Report) -> String {
 /// A call as a person names it: the runtime call, and what it made of the driver.
 #[must_use]
 pub fn call(site: &SiteName) -> String {
+    if let Some(others) = other_sites(site) {
+        return others;
+    }
     let api = site.api.as_deref().unwrap_or("unknown call");
-    let text = site.call.as_ref().map_or_else(|| api.to_owned(), |call| format!("{call} > {api}"));
+    let text =
+        site.call.as_deref().map_or_else(|| api.to_owned(), |call| format!("{call} > {api}"));
     elided(&text, 100)
 }
 
-/// Who called: the Python line where it is known, else the library by the name of its file.
+/// The sites that a row stands for, where a list does not name them.
+#[must_use]
+pub fn other_sites(site: &SiteName) -> Option<String> {
+    (site.others > 0).then(|| counted(site.others, "other site", "other sites"))
+}
+
+/// Who called: the Python line where it is known, else the library by the name of its file;
+/// nothing for sites that a list does not name.
 #[must_use]
 pub fn caller(site: &SiteName) -> String {
+    if site.others > 0 {
+        return String::new();
+    }
     if let Some(caller) = &site.caller {
         return elided(&caller.to_string(), 100);
     }
     let Some(path) = &site.library else { return "unknown library".to_owned() };
-    let name = Path::new(path).file_name();
-    let text = name.map_or_else(|| path.clone(), |name| name.to_string_lossy().into_owned());
+    let name = Path::new(&**path).file_name();
+    let text = name.map_or_else(|| path.to_string(), |name| name.to_string_lossy().into_owned());
     elided(&text, 100)
 }
 
@@ -342,10 +402,12 @@ pub fn losses(report: &Report) -> String {
         .map(|loss| format!("{} {}", grouped(loss.count), loss.cause.replace('_', " ")))
         .collect();
     if !coverage.salvage.is_empty() {
-        words.push(format!("the log is damaged in {} places", coverage.salvage.len()));
+        let places = counted(coverage.salvage.len() as u64, "place", "places");
+        words.push(format!("the log is damaged in {places}"));
     }
     if coverage.unknown_kinds > 0 {
-        words.push(format!("{} events of unknown kinds", grouped(coverage.unknown_kinds)));
+        let events = counted(coverage.unknown_kinds, "event", "events");
+        words.push(format!("{events} of unknown kinds"));
     }
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::page::{Height, Of, Page};
 use super::{fragmentation, gap, held, summary, timeline, torch, traffic};
 use crate::live::{Ledger, Sum};
+use crate::render::table::counted;
 use crate::report::{ABSENT, Scope};
 use crate::units::{Bytes, Nanos};
 
@@ -27,6 +28,33 @@ pub enum Question {
     Gap,
 }
 
+impl Question {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::Summary,
+        Self::Timeline,
+        Self::Peak,
+        Self::Leaks,
+        Self::Fragmentation,
+        Self::Copies,
+        Self::Gap,
+    ];
+
+    /// The command that asks it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Timeline => "timeline",
+            Self::Peak => "peak",
+            Self::Leaks => "leaks",
+            Self::Fragmentation => "fragmentation",
+            Self::Copies => "copies",
+            Self::Gap => "gap",
+        }
+    }
+}
+
 /// Writes the answer.
 ///
 /// # Errors
@@ -43,13 +71,12 @@ pub fn answer(question: Question, page: &Page<'_>, out: &mut impl Write) -> io::
         Question::Fragmentation => {
             page.head("Fragmentation", out)?;
             let report = &page.scope.fragmentation;
-            if report.device_worst.is_none()
-                && report.vmm.as_ref().is_none_or(|vmm| vmm.ranges == 0)
-            {
-                writeln!(out, "\nno device blocks and no mappings were seen")?;
-                torch::segments(page, out)?;
-                return writeln!(out, "pools: not counted by this version");
+            let no_ranges = report.vmm.as_ref().is_none_or(|vmm| vmm.ranges == 0);
+            if report.device_worst.is_none() && no_ranges && report.pool.is_none() {
+                writeln!(out, "\nno device blocks, no mappings and no pools were seen")?;
+                return torch::segments(page, out);
             }
+            writeln!(out)?;
             fragmentation::levels(page, out)
         }
         Question::Copies => copies(page, out),
@@ -89,17 +116,22 @@ fn peak(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             writeln!(out, "  nothing was ever live{}", page.bound())?;
             continue;
         }
-        writeln!(out, "  {}{}", peak_line(page, height), page.bound())?;
+        writeln!(out, "  {}{}", peak_line(page, of, height), page.bound())?;
         held::by_site(page, "Held by", "", &height.at_peak.held, out)?;
         held::by_size_and_age(page, height.at_peak, height.peak_at, out)?;
     }
     Ok(())
 }
 
-fn peak_line(page: &Page<'_>, height: Height<'_>) -> String {
-    let when = height.peak_at.map(|at| format!(" at {at}")).unwrap_or_default();
+fn peak_line(page: &Page<'_>, of: Of, height: Height<'_>) -> String {
+    let named = match of {
+        Of::Sum(Sum::Gpu) => "@peak".to_owned(),
+        _ => format!("@peak.{}", of.name()),
+    };
+    let when = height.peak_at.map(|at| format!(" at {} ({named})", at.exact()));
     let (peak, live) = (page.style.size(height.peak), page.style.size(height.live));
-    format!("peak {peak}{when}; {} {live}", page.live_title().to_lowercase())
+    let live_title = page.live_title().to_lowercase();
+    format!("peak {peak}{}; {live_title} {live}", when.unwrap_or_default())
 }
 
 fn leaks(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -146,8 +178,10 @@ fn copies(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     if page.report.failed_copies > 0 || page.report.failed_sets > 0 {
         writeln!(
             out,
-            "  failed: {} copies, {} sets",
-            page.report.failed_copies, page.report.failed_sets
+            "  failed: {}, {}{}",
+            counted(page.report.failed_copies, "copy", "copies"),
+            counted(page.report.failed_sets, "set", "sets"),
+            if page.scope.scope == Scope::All { "" } else { " (of all devices)" },
         )?;
     }
     traffic::by_size(page, out)?;

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::page::{Of, Page, call, caller, ending, exact, failures, losses};
+use super::page::{Of, Page, call, caller, elided, ending, failures, losses};
 use super::{fragmentation, timeline, torch};
 use crate::live::{Direction, Sum};
 use crate::render::table::Align::{Left, Right};
-use crate::render::table::{Table, clean, grouped};
+use crate::render::table::{Table, clean, counted, grouped};
 use crate::report::{HeldReport, MovedReport};
 use crate::units::{Bytes, Nanos};
 
@@ -20,7 +20,12 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     page.head("Summary", out)?;
     writeln!(out, "Process    {}", ending(page.report))?;
     if page.report.trace.events == 0 {
-        writeln!(out, "           no event in this window")?;
+        let window = page.report.window;
+        let words = match window.since.or(window.until) {
+            Some(_) => "no event in this window",
+            None => "the log holds no event",
+        };
+        writeln!(out, "           {words}")?;
     }
     heights(page, out)?;
     for sum in Sum::ALL {
@@ -35,6 +40,7 @@ pub fn write(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     }
     copies(page, out)?;
     stalls(page, out)?;
+    marks(page, out)?;
     doubts(page, out)
 }
 
@@ -44,7 +50,7 @@ fn heights(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             continue;
         };
         let (peak, live) = (page.style.size(height.peak), page.style.size(height.live));
-        let when = height.peak_at.map(|at| format!(" at {at}")).unwrap_or_default();
+        let when = height.peak_at.map(|at| format!(" at {}", at.exact())).unwrap_or_default();
         let title = if sum == Sum::Gpu { "GPU" } else { "Host" };
         let heights = format!("peak {peak}{when}, {} {live}", page.live_title().to_lowercase());
         writeln!(out, "{title:<11}{}{}", page.style.strong(&heights), page.bound())?;
@@ -67,7 +73,10 @@ fn holders(page: &Page<'_>, sum: Sum, out: &mut impl Write) -> io::Result<()> {
     let Some(height) = page.height(Of::Sum(sum)).filter(|_| sum == Sum::Gpu) else {
         return Ok(());
     };
-    let parts = [("At peak", &height.at_peak.held), ("Left", &height.at_end.held)];
+    let parts = [
+        ("At peak", &height.at_peak.held),
+        (if page.at { "Then" } else { "Left" }, &height.at_end.held),
+    ];
     for (title, held) in parts {
         let mut title = title;
         for entry in held.iter().take(HOLDERS) {
@@ -77,7 +86,8 @@ fn holders(page: &Page<'_>, sum: Sum, out: &mut impl Write) -> io::Result<()> {
         if held.len() > HOLDERS {
             let rest: u64 = held.iter().skip(HOLDERS).map(|entry| entry.bytes.0).sum();
             let size = page.style.size(Bytes(rest));
-            writeln!(out, "           and {size} by {} more", held.len() - HOLDERS)?;
+            let sites: u64 = held.iter().skip(HOLDERS).map(|held| held.site.others.max(1)).sum();
+            writeln!(out, "           and {size} by {} more", grouped(sites))?;
         }
     }
     Ok(())
@@ -151,6 +161,22 @@ fn stalls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     wrapped("Calls", &parts, out)
 }
 
+/// How many marks there are, and the first of them.
+fn marks(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
+    /// Marks that are named.
+    const NAMED: usize = 3;
+    let report = page.report;
+    let named = report.marks.iter().take(NAMED);
+    let mut parts: Vec<String> = named
+        .map(|mark| format!("{} at {}", clean(&elided(&mark.text, 40)), mark.at.exact()))
+        .collect();
+    let more = report.mark_count.saturating_sub(parts.len() as u64);
+    if more > 0 {
+        parts.push(format!("and {} more", grouped(more)));
+    }
+    wrapped("Marks", &parts, out)
+}
+
 /// Parts in as few lines of a terminal's width as they need.
 fn wrapped(title: &str, parts: &[String], out: &mut impl Write) -> io::Result<()> {
     const COLUMNS: usize = 80;
@@ -184,16 +210,16 @@ fn doubts(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", show("Losses", losses(report)))?;
     let memory = report.coverage.passed_names.iter().filter(|passed| passed.memory).count();
     let odd = [
-        (report.unknown_frees.count, "frees of what was not live"),
-        (report.overlaps.count, "allocations where something was live"),
-        (report.stale.count, "live blocks of which a later one takes a part"),
-        (memory as u64, "memory functions that were looked up and are not hooked"),
-        (report.in_flight.len() as u64, "calls that had not returned"),
+        (report.unknown_frees.count, "free", "frees", "of what was not live"),
+        (report.overlaps.count, "allocation", "allocations", "where something was live"),
+        (report.stale.count, "live block", "live blocks", "of which a later one takes a part"),
+        (memory as u64, "memory function", "memory functions", "looked up without a hook"),
+        (report.in_flight.len() as u64, "call", "calls", "that had not returned"),
     ];
     let words: Vec<String> = odd
         .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", grouped(*count)))
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, many, what)| format!("{} {what}", counted(*count, one, many)))
         .collect();
     if !words.is_empty() {
         writeln!(out, "{}", show("Doubts", words.join("; ")))?;
@@ -201,9 +227,10 @@ fn doubts(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     if !report.trace.calibrated {
         writeln!(out, "           the clock could not be calibrated: times are in ticks")?;
     }
-    let peak = page.height(Of::Sum(Sum::Gpu)).map(|height| exact(height.peak));
+    let peak = page.height(Of::Sum(Sum::Gpu)).map(|height| page.style.exact(height.peak));
     let used = report.sampled.iter().map(|entry| entry.sampled.max_process).max().flatten();
     if let Some((peak, used)) = peak.zip(used) {
+        let used = page.style.size(used);
         writeln!(out, "NVML       this process used {used} at most; the ledgers' peak is {peak}")?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::fragmentation::percent;
 use super::page::{Page, at, gpu_name};
 use crate::live::{SegmentGaps, Segments};
 use crate::render::table::Align::{Left, Right};
-use crate::render::table::{Table, grouped};
+use crate::render::table::{Table, counted, grouped};
 use crate::report::{Scope, TorchDeviceReport};
 use crate::units::{Bytes, Gpu};
 
@@ -29,15 +29,22 @@ pub fn in_a_sentence(page: &Page<'_>) -> Option<String> {
     let mut words = format!("{allocated} allocated of {reserved} reserved");
     if let Some((at, worst)) = torch.worst {
         let share = percent(Bytes(worst.free()), Bytes(worst.reserved));
-        words.push_str(&format!(", {} of no use at worst ({share}), at {at}", size(worst.free())));
+        words.push_str(&format!(
+            ", {} of no use at worst ({share}), at {}",
+            size(worst.free()),
+            at.exact()
+        ));
     }
     let failures: u64 = torch.devices.iter().map(|found| found.device.failures).sum();
     if failures > 0 {
-        words.push_str(&format!("; {} requests found no memory", grouped(failures)));
+        words.push_str(&format!("; {} found no memory", counted(failures, "request", "requests")));
     }
     let wrong: u64 = torch.devices.iter().map(|found| found.device.mismatches).sum();
     if wrong > 0 {
-        words.push_str(&format!("; {} totals are not what was counted", grouped(wrong)));
+        words.push_str(&format!(
+            "; {} not what was counted",
+            counted(wrong, "total is", "totals are")
+        ));
     }
     Some(words)
 }
@@ -119,7 +126,7 @@ fn failures(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     let unknown = || "unknown".to_owned();
     for failure in failures.iter().take(page.style.top) {
         table.row([
-            failure.at.to_string(),
+            failure.at.exact(),
             gpu_name(failure.gpu),
             size(failure.requested),
             size(Bytes(failure.totals.allocated)),
@@ -144,8 +151,8 @@ pub fn segments(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "  segment: PyTorch's segments, reserved less allocated")?;
     let size = |bytes: u64| page.style.size(Bytes(bytes));
     let moments = [
-        torch.worst.map(|(at, totals)| (format!("at worst, at {at}"), totals)),
-        Some(("at the end".to_owned(), torch.totals)),
+        torch.worst.map(|(at, totals)| (format!("at worst, at {}", at.exact()), totals)),
+        Some((page.end().to_owned(), torch.totals)),
     ];
     for (when, totals) in moments.into_iter().flatten() {
         writeln!(
@@ -158,17 +165,22 @@ pub fn segments(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         )?;
     }
     if let Some((at, found)) = &torch.worst_segments {
-        holes(page, &format!("at worst of {} looks, at {at}", grouped(torch.looked)), found, out)?;
+        holes(
+            page,
+            &format!("at worst of {}, at {}", counted(torch.looked, "look", "looks"), at.exact()),
+            found,
+            out,
+        )?;
     }
-    holes(page, "at the end", &torch.segments, out)
+    holes(page, page.end(), &torch.segments, out)
 }
 
 fn holes(page: &Page<'_>, when: &str, found: &Segments, out: &mut impl Write) -> io::Result<()> {
     let size = |bytes: u64| page.style.size(Bytes(bytes));
     writeln!(
         out,
-        "    {when}: {} segments of {}, {} of them empty ({}); largest hole {}",
-        grouped(found.all.count),
+        "    {when}: {} of {}, {} of them empty ({}); largest hole {}",
+        counted(found.all.count, "segment", "segments"),
         size(found.all.bytes),
         grouped(found.empty.count),
         size(found.empty.bytes),
@@ -190,24 +202,24 @@ fn holes(page: &Page<'_>, when: &str, found: &Segments, out: &mut impl Write) ->
         ("shattered", Right),
         ("kept apart by", Left),
     ]);
-    for gaps in &found.worst {
-        table.row(row(gaps));
+    for gaps in found.worst.iter().take(page.style.top) {
+        table.row(row(page, gaps));
     }
     table.write(out)
 }
 
-fn row(gaps: &SegmentGaps) -> [String; 7] {
+fn row(page: &Page<'_>, gaps: &SegmentGaps) -> [String; 7] {
     let other = Bytes(gaps.free.0.saturating_sub(gaps.largest.0));
     let pin = gaps.pin.map(|run| {
-        let blocks = if run.blocks == 1 { "1 block" } else { &format!("{} blocks", run.blocks) };
-        format!("{blocks} of {} at {:#x}", run.bytes, run.address)
+        let blocks = counted(run.blocks, "block", "blocks");
+        format!("{blocks} of {} at {:#x}", page.style.size(run.bytes), run.address)
     });
     [
         format!("{:#x}", gaps.address),
-        gaps.bytes.to_string(),
+        page.style.size(gaps.bytes),
         grouped(gaps.blocks),
-        gaps.free.to_string(),
-        gaps.largest.to_string(),
+        page.style.size(gaps.free),
+        page.style.size(gaps.largest),
         percent(other, gaps.free),
         pin.unwrap_or_default(),
     ]

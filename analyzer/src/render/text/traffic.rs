@@ -48,7 +48,7 @@ pub fn copies(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             manner,
             host,
             grouped(report.moved.count),
-            Bytes(report.moved.bytes).to_string(),
+            page.style.size(Bytes(report.moved.bytes)),
             grouped(report.moved.bytes),
             report.total.to_string(),
             report.max.to_string(),
@@ -72,8 +72,8 @@ pub fn by_size(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
         let most = report.by_size.iter().map(|class| class.bytes.0).max().unwrap_or(0);
         for class in &report.by_size {
             table.row([
-                class.from.to_string(),
-                Bytes(class.to.0.saturating_add(1)).to_string(),
+                page.style.size(class.from),
+                page.style.size(Bytes(class.to.0.saturating_add(1))),
                 grouped(class.count),
                 page.style.size(class.bytes),
                 bar(class.bytes.0, most),
@@ -107,7 +107,7 @@ pub fn stalls(page: &Page<'_>, out: &mut impl Write) -> io::Result<()> {
             grouped(stall.count),
             stall.total.to_string(),
             stall.max.to_string(),
-            longest.map(|longest| longest.at.to_string()).unwrap_or_default(),
+            longest.map(|longest| longest.at.exact()).unwrap_or_default(),
             longest
                 .map(|longest| format!("{} in {}", call(&longest.site), caller(&longest.site)))
                 .unwrap_or_default(),
