@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gmmtrace_format::definition::gap;
 
-use super::held::PythonLine;
+use super::names::PythonLine;
 use crate::input::{Dictionary, Frame, Frames, Stack};
 use crate::symbols::Symbols;
 use crate::units::Address;
@@ -121,21 +121,14 @@ impl<'a> Chains<'a> {
     /// The functions that a return address lies in.
     fn functions(&mut self, address: Address, id: u32, calls: &mut Vec<Call>) {
         let module = self.dictionary.modules.get(&id);
-        let (path, offset) = match module {
-            Some(module) if module.path.is_empty() => {
-                (self.executable, address.0 - module.start.0.min(address.0))
-            }
-            Some(module) => (module.path.as_str(), address.0 - module.start.0.min(address.0)),
-            None => ("", address.0),
+        let path: Arc<str> = match module {
+            Some(module) if module.path.is_empty() => self.executable.into(),
+            Some(module) => Arc::clone(&module.path),
+            None => "".into(),
         };
-        let plain = Native {
-            module: path.into(),
-            function: None,
-            file: None,
-            line: None,
-            inlined: false,
-            offset,
-        };
+        let offset = address.0.wrapping_sub(module.map_or(0, |module| module.start.0));
+        let plain =
+            Native { module: path, function: None, file: None, line: None, inlined: false, offset };
         let symbols = module
             .map(|module| self.symbols.before(id, module, self.executable, address))
             .unwrap_or_default();
@@ -161,8 +154,11 @@ impl PythonLine {
     pub fn at(code: u32, at: Option<u64>, frames: &Frames) -> Self {
         let line = frames.line(code, at);
         match frames.code(code) {
-            Some(object) => Self { file: object.file.clone(), line, function: object.name.clone() },
-            None => Self { file: String::new(), line, function: "unknown".to_owned() },
+            Some(object) => {
+                let (file, function) = (Arc::clone(&object.file), Arc::clone(&object.name));
+                Self { file, line, function }
+            }
+            None => Self { file: "".into(), line, function: "unknown".into() },
         }
     }
 }
