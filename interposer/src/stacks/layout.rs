@@ -25,8 +25,13 @@ pub struct Layout {
     /// In `_PyInterpreterFrame`: whether it is the outermost of its evaluation loop, one byte. 0
     /// in versions that put a frame of their own above it, with the owner [`C_STACK`].
     pub is_entry: u64,
-    /// In `PyCodeObject`: instructions before this one belong to no line.
+    /// In `PyCodeObject`: instructions before this one belong to no line, four bytes.
     pub first_traceable: u64,
+    /// In `PyCodeObject`: the number of its variables, four bytes.
+    pub variables: u64,
+    /// In `PyCodeObject`: a number that no other code object of the interpreter has or had, four
+    /// bytes, or 0 when they ran out. 0 in versions without.
+    pub unique: u64,
     /// In `PyCodeObject`: the first line, four bytes.
     pub first_line: u64,
     /// In `PyCodeObject`: the file's name.
@@ -69,6 +74,8 @@ pub static LAYOUTS: [Layout; 3] = [
         owner: 69,
         is_entry: 68,
         first_traceable: 168,
+        variables: 76,
+        unique: 0,
         first_line: 72,
         file: 112,
         name: 128,
@@ -88,6 +95,8 @@ pub static LAYOUTS: [Layout; 3] = [
         owner: 70,
         is_entry: 0,
         first_traceable: 176,
+        variables: 72,
+        unique: 92,
         first_line: 68,
         file: 112,
         name: 128,
@@ -107,6 +116,8 @@ pub static LAYOUTS: [Layout; 3] = [
         owner: 70,
         is_entry: 0,
         first_traceable: 184,
+        variables: 72,
+        unique: 92,
         first_line: 68,
         file: 112,
         name: 128,

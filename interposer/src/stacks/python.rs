@@ -27,6 +27,8 @@ use crate::session::{self, Session};
 const DEEPEST: usize = 192;
 /// Steps along a chain, shims and frames that are being set up among them; a longer one is damaged.
 const STEPS: usize = 4 * DEEPEST;
+/// Instructions at the beginning of a code object, besides those for variables, that set its frame up.
+const SET_UP: u64 = 16;
 /// Code objects that can be told apart.
 const CODES: usize = 1 << 15;
 const TRIES: usize = 64;
@@ -56,7 +58,23 @@ pub struct Cache {
     depth: usize,
     /// Room for the next.
     next: [Seen; DEEPEST],
+    edges: [Edge; EDGES],
 }
+
+/// A node that was asked for before, by its frame and its parent: in one line of memory what the
+/// tables of the session have in three, far apart.
+#[derive(Clone, Copy)]
+struct Edge {
+    code: u64,
+    print: u64,
+    /// [`Seen::at`], and the parent from bit 33 on.
+    at: u64,
+    /// 0 is empty.
+    node: u32,
+}
+
+/// Edges that a thread keeps.
+const EDGES: usize = 1 << 11;
 
 const UNKNOWN: u32 = 0;
 const FOUND: u32 = 1;
@@ -242,8 +260,8 @@ fn checked(layout: &Layout, state: u64) -> Option<bool> {
     Some(seen)
 }
 
-/// What tells a code object from another that has its address later: its names, its lines and its
-/// length. Never 0.
+/// What tells a code object from another that has its address later, never 0: its number where it
+/// has one, which lies beside what each call of it reads; else its names, its lines and its length.
 ///
 /// # Safety
 /// `code` is a code object that a frame keeps alive.
@@ -252,6 +270,12 @@ unsafe fn print_of(layout: &Layout, code: u64) -> u64 {
     // SAFETY: fields of the code object, and of the table of its lines, which has a NUL behind its
     // bytes and so eight bytes at least in what the allocator gave.
     unsafe {
+        if layout.unique != 0 {
+            let unique = read::<u32>(code + layout.unique);
+            if unique != 0 {
+                return u64::from(unique);
+            }
+        }
         let lines = read::<u64>(code + layout.lines);
         let words = [
             read::<u64>(code + layout.name),
@@ -264,7 +288,8 @@ unsafe fn print_of(layout: &Layout, code: u64) -> u64 {
         for word in words {
             mixed = (mixed.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         }
-        mixed | 1
+        // Numbers are smaller.
+        mixed | 1 << 63
     }
 }
 
@@ -298,9 +323,14 @@ impl Cache {
                 }
                 let start = code + layout.instructions;
                 let at: u64 = read(frame + layout.instruction);
-                let first = u64::from(read::<u32>(code + layout.first_traceable)) * 2;
-                // A frame that is being set up has no line, and tracebacks leave it out too.
-                if owner == GENERATOR || at >= start + first {
+                // A frame that is being set up has no line, and tracebacks leave it out too. What
+                // sets one up is an instruction for each variable at most and a few more, so where
+                // it ends is seldom to be read, from a line of memory that is seldom near.
+                let most = (u64::from(read::<u32>(code + layout.variables)) + SET_UP) * 2;
+                let is_set_up = at >= start + most
+                    || owner == GENERATOR
+                    || at >= start + u64::from(read::<u32>(code + layout.first_traceable)) * 2;
+                if is_set_up {
                     let Some(seen) = self.next.get_mut(depth) else { return (Some(depth), false) };
                     let entry = layout.is_entry != 0 && read::<u8>(frame + layout.is_entry) != 0;
                     let offset = at.wrapping_add(1).saturating_sub(start) & 0xffff_ffff;
@@ -324,7 +354,7 @@ impl Cache {
         whole: bool,
     ) -> Option<u32> {
         let stacks = &session.stacks;
-        let Self { seen, nodes, depth: known, next } = self;
+        let Self { seen, nodes, depth: known, next, edges } = self;
         let mut kept = core::mem::take(known);
         let mut parent = 0;
         if !whole {
@@ -340,10 +370,22 @@ impl Cache {
                 continue;
             }
             kept = 0;
-            let code = stacks.codes.number(session, layout, next)?;
-            let key = FrameKey::Python { code, at: next.at as u32, entry: next.at >> 32 != 0 };
-            let frame = stacks.frame(session, key)?;
-            parent = stacks.node(session, parent, frame)?;
+            let edge = Edge {
+                code: next.code,
+                print: next.print,
+                at: next.at | u64::from(parent) << 33,
+                node: 0,
+            };
+            parent = match edges.get_mut(edge.place()) {
+                Some(known) if known.is(&edge) => known.node,
+                place => {
+                    let node = beneath(session, layout, parent, next)?;
+                    if let Some(place) = place {
+                        *place = Edge { node, ..edge };
+                    }
+                    node
+                }
+            };
             *seen = *next;
             *node = parent;
         }
@@ -351,6 +393,33 @@ impl Cache {
         *known = if whole { depth } else { 0 };
         Some(parent)
     }
+}
+
+impl Edge {
+    #[inline(always)]
+    const fn place(&self) -> usize {
+        let mixed = (self.code ^ self.at.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 40) as usize & (EDGES - 1)
+    }
+
+    #[inline(always)]
+    const fn is(&self, other: &Self) -> bool {
+        self.node != 0
+            && self.code == other.code
+            && self.print == other.print
+            && self.at == other.at
+    }
+}
+
+/// Node of a frame beneath its parent's. `None` when a table is full.
+#[cold]
+#[inline(never)]
+fn beneath(session: &Session, layout: &Layout, parent: u32, seen: &Seen) -> Option<u32> {
+    let stacks = &session.stacks;
+    let code = stacks.codes.number(session, layout, seen)?;
+    let key = FrameKey::Python { code, at: seen.at as u32, entry: seen.at >> 32 != 0 };
+    let frame = stacks.frame(session, key)?;
+    stacks.node(session, parent, frame)
 }
 
 impl Codes {
