@@ -7,7 +7,7 @@
 //! | `GMMTRACE_OUT` | the log's name: `%p` pid, `%h` host, `%e` executable, `%r` rank, `%t` time |
 //! | `GMMTRACE_MAX_BYTES` | the log's size cap, with K, M or G; 1M at least |
 //! | `GMMTRACE_SAMPLE` | `off`, or seconds between two readings of device memory |
-//! | `GMMTRACE_STACKS` | what is recorded of the callers of allocations and tensors: `caller` (or `off`), the calling library alone; `python` or `native`, frames of this kind too; `full`, both; `auto` (default), both where memory is taken from the driver, Python frames at stream-ordered allocations, and at PyTorch's blocks as long as that takes no more than a 512th of a thread's time |
+//! | `GMMTRACE_STACKS` | what is recorded of the callers of allocations and tensors: `caller` (or `off`), the calling library alone; `python` or `native`, frames of this kind too; `full`, both; `auto` (default), both where memory is taken from the driver, Python frames at stream-ordered allocations, and none at PyTorch's blocks |
 //! | `GMMTRACE_COPY_STACKS` | the same for copies and sets; default `caller` |
 
 use core::cell::UnsafeCell;
@@ -47,8 +47,6 @@ pub struct Stacks {
     pub python: u8,
     /// Native frames.
     pub native: u8,
-    /// Classes whose frames are read only as long as that takes no more than its share of time.
-    pub rationed: u8,
 }
 
 /// What is said in the log about a value that could not be understood, by bit of
@@ -95,15 +93,11 @@ const KNOWN: [&[u8]; 7] = [
 /// What `GMMTRACE_STACKS` speaks of, and `GMMTRACE_COPY_STACKS`.
 const ALLOCATIONS: u8 = Class::Allocation as u8 | Class::Pooled as u8 | Class::Tensor as u8;
 const COPIES: u8 = Class::Copy as u8;
-const ALL: u8 = ALLOCATIONS | COPIES;
-const NONE: Stacks = Stacks { python: 0, native: 0, rationed: 0 };
 /// What takes memory from the driver costs tens of microseconds anyway. A block of a stream-ordered
-/// pool costs less than one. Blocks of PyTorch are many and cheap: reading their frames has a share of
-/// the time. Copies have none.
+/// pool costs less than one; blocks of PyTorch and copies are many and cheap.
 const AUTO: Stacks = Stacks {
-    python: Class::Allocation as u8 | Class::Pooled as u8 | Class::Tensor as u8,
+    python: Class::Allocation as u8 | Class::Pooled as u8,
     native: Class::Allocation as u8,
-    rationed: Class::Tensor as u8,
 };
 
 static READ: AtomicBool = AtomicBool::new(false);
@@ -143,10 +137,9 @@ pub fn without_native_stacks() {
 
 impl Stacks {
     /// Sets what the given classes get.
-    const fn choose(&mut self, classes: u8, to: Self) {
-        self.python = self.python & !classes | to.python & classes;
-        self.native = self.native & !classes | to.native & classes;
-        self.rationed = self.rationed & !classes | to.rationed & classes;
+    const fn choose(&mut self, classes: u8, python: u8, native: u8) {
+        self.python = self.python & !classes | python & classes;
+        self.native = self.native & !classes | native & classes;
     }
 }
 
@@ -266,13 +259,11 @@ pub fn read() {
     {
         match variable(name) {
             None => {}
-            Some(b"off" | b"caller") => options.stacks.choose(classes, NONE),
-            Some(b"python") => options.stacks.choose(classes, Stacks { python: ALL, ..NONE }),
-            Some(b"native") => options.stacks.choose(classes, Stacks { native: ALL, ..NONE }),
-            Some(b"full") => {
-                options.stacks.choose(classes, Stacks { python: ALL, native: ALL, ..NONE });
-            }
-            Some(b"auto") => options.stacks.choose(classes, AUTO),
+            Some(b"off" | b"caller") => options.stacks.choose(classes, 0, 0),
+            Some(b"python") => options.stacks.choose(classes, u8::MAX, 0),
+            Some(b"native") => options.stacks.choose(classes, 0, u8::MAX),
+            Some(b"full") => options.stacks.choose(classes, u8::MAX, u8::MAX),
+            Some(b"auto") => options.stacks.choose(classes, AUTO.python, AUTO.native),
             Some(_) => options.misread |= bit,
         }
     }

@@ -346,7 +346,7 @@ fn finish(
     }
     let key = sites::key(address, api.id, this.runtime.api);
     let site = session.sites.id(session, key, false);
-    let site = stacks::number(session, &mut this.stack, kind, site, (end, u64::MAX));
+    let site = stacks::number(session, &mut this.stack, kind, site);
     let mut event = Event::new(kind, site, open.start, end.max(open.start), operands);
     event.flags = flags;
     if status != 0 {
@@ -499,8 +499,7 @@ pub fn report(kind: Kind, api: u16, origin: Origin, operands: [u64; 5]) {
     };
     let now = clock::before(true);
     let site = session.sites.id(session, sites::key(origin.address(), api, 0), false);
-    let [_, bytes, ..] = operands;
-    let site = stacks::number(session, &mut this.stack, kind, site, (now, bytes));
+    let site = stacks::number(session, &mut this.stack, kind, site);
     this.write(kind, &Event::new(kind, site, now, now, operands));
 }
 

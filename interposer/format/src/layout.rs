@@ -220,6 +220,4 @@ counters! {
         "Events whose stack found no room in a table of stacks; their call site is known.";
     27 StacksDoubtful "stacks_doubtful" false
         "Stacks that could not be read as they should be, cut or left out.";
-    28 StacksRationed "stacks_rationed" false
-        "Blocks of PyTorch's whose frames were not read, because reading had had its share of time.";
 }

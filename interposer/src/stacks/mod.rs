@@ -9,7 +9,6 @@ mod bounds;
 mod layout;
 pub mod native;
 pub mod python;
-mod ration;
 mod table;
 
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
@@ -21,7 +20,6 @@ use gmmtrace_ring::ErrnoGuard;
 
 use crate::session::{self, Session};
 use crate::{clock, options, sites};
-use ration::Ration;
 use table::{Place, Table};
 
 /// Frames, nodes and stacks that can be told apart.
@@ -42,7 +40,6 @@ pub struct Stacks {
 pub struct Cache {
     /// Set while the thread reads a stack: a signal handler finds it so and goes without.
     busy: AtomicU32,
-    ration: Ration,
     python: python::Cache,
     native: native::Cache,
 }
@@ -84,34 +81,15 @@ const fn class(kind: Kind) -> Option<Class> {
     }
 }
 
-/// What is to be read of one event.
-struct Wanted {
-    python: bool,
-    native: bool,
-    /// Its stamp and its bytes, if there is a limit to the time that reading takes.
-    ration: Option<(u64, u64)>,
-}
-
 /// The number that stands for an event's site and the stack above it: that of a stack, or the
-/// site's own when no stack is asked for, there is none, or it has no room. The stamp and the bytes
-/// of the event decide on classes that are rationed.
+/// site's own when no stack is asked for, there is none, or it has no room.
 #[inline(always)]
-pub fn number(
-    session: &Session,
-    cache: &mut *mut Cache,
-    kind: Kind,
-    site: u32,
-    (at, bytes): (u64, u64),
-) -> u32 {
+pub fn number(session: &Session, cache: &mut *mut Cache, kind: Kind, site: u32) -> u32 {
     let Some(class) = class(kind) else { return site };
     let wanted = options::stacks();
     let python = wanted.python & class as u8 != 0 && python::found();
     let native = wanted.native & class as u8 != 0;
-    if !(python || native) {
-        return site;
-    }
-    let ration = (wanted.rationed & class as u8 != 0).then_some((at, bytes));
-    above(session, cache, site, Wanted { python, native, ration })
+    if python || native { above(session, cache, site, python, native) } else { site }
 }
 
 pub use bounds::loaded;
@@ -137,7 +115,7 @@ pub fn adopt(cache: *mut Cache) {
 }
 
 #[inline(never)]
-fn above(session: &Session, cache: &mut *mut Cache, site: u32, wanted: Wanted) -> u32 {
+fn above(session: &Session, cache: &mut *mut Cache, site: u32, python: bool, native: bool) -> u32 {
     if cache.is_null() {
         let errno = ErrnoGuard::new();
         *cache = session::zeroed(size_of::<Cache>()).map_or(core::ptr::null_mut(), <*mut u8>::cast);
@@ -148,29 +126,12 @@ fn above(session: &Session, cache: &mut *mut Cache, site: u32, wanted: Wanted) -
     if site == 0 || cache.busy.load(Ordering::Relaxed) != 0 {
         return site;
     }
-    if let Some((at, bytes)) = wanted.ration
-        && !cache.ration.allows(at, bytes)
-    {
-        session::count(Counter::StacksRationed);
-        return site;
-    }
     cache.busy.store(1, Ordering::Relaxed);
     compiler_fence(Ordering::AcqRel);
-    let id = read(session, cache, site, &wanted);
-    compiler_fence(Ordering::AcqRel);
-    cache.busy.store(0, Ordering::Relaxed);
-    if let Some((at, _)) = wanted.ration {
-        cache.ration.pay(clock::before(false).wrapping_sub(at));
-    }
-    id
-}
-
-/// Reads a stack and numbers it; the site's own number when there is none, or no room.
-#[inline(always)]
-fn read(session: &Session, cache: &mut Cache, site: u32, wanted: &Wanted) -> u32 {
-    let Wanted { python, native, .. } = *wanted;
     let python = if python { python::innermost(session, &mut cache.python) } else { Some(0) };
     let native = if native { native::innermost(session, &mut cache.native) } else { Some(0) };
+    compiler_fence(Ordering::AcqRel);
+    cache.busy.store(0, Ordering::Relaxed);
     let id = match (python, native) {
         (Some(0), Some(0)) => return site,
         // What found room is kept.
